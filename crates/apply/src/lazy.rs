@@ -103,7 +103,7 @@ pub(crate) fn has_marker(update: &str) -> bool {
 /// # Errors
 /// When it names no place, or several.
 pub(crate) fn locate(source: &Source, update: &str, asked: Asked) -> Result<Located, Refused> {
-    let lines = Lines::of(source.lines());
+    let lines = Lines::of(source);
     let marked = located(source, &lines, &Snippet::read(update, |_| false), asked);
     let has_marker_lines = lines_with_dots(update).any(|line| is_marker(line) && lines.id_of(line).is_some());
     if !has_marker_lines || !MarkerLines::of(&source.text).are_content(update) {
@@ -220,7 +220,7 @@ fn aligned(
     let cheap = vec![UNIT / 10; source.line_count()];
     let deletes = [&delete, &delete, &cheap];
     let [fewest, most, lenient] =
-        [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: &lines.ids, delete: deletes[at], rows });
+        [0, 1, 2].map(|at| Problem { tokens: &tokens[at], ids: lines.ids, delete: deletes[at], rows });
     let exact = [&fewest, &most].map(|problem| exact::steps(prepared, lines, problem));
     let exact = if exact[0] == exact[1] { exact.into_iter().next().flatten() } else { None };
     readings::choose(source, prepared, [&fewest, &most], &lenient, exact)

@@ -22,6 +22,7 @@ mod line_hash;
 mod merge;
 #[cfg(feature = "tree")]
 mod named;
+mod numbered;
 mod options;
 mod outcome;
 mod parsed;

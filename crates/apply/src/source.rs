@@ -5,16 +5,18 @@
 
 use crate::encoding::Encoding;
 use crate::line_hash::line_hash;
+use crate::numbered::Numbers;
 use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
 use imara_diff::{Algorithm, Diff, InternedInput};
 use memchr::{memchr_iter, memmem, memrchr};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 const BOM: &str = "\u{feff}";
 
 /// A file whose line ends are all LF inside; it ends with one unless it is empty.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The text.
     pub text: String,
@@ -24,6 +26,8 @@ pub(crate) struct Source {
     bom: bool,
     final_newline: bool,
     encoding: Encoding,
+    /// Its lines as numbers, once they are asked for.
+    numbers: OnceLock<Numbers>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +83,20 @@ impl Source {
             text.push('\n');
         }
         let starts = line_starts(&text);
-        Ok(Source { text, starts, ends, bom, final_newline, encoding })
+        Ok(Source { text, starts, ends, bom, final_newline, encoding, numbers: OnceLock::new() })
+    }
+
+    /// A file of some lines, as they are.
+    pub fn of_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Source {
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let starts = line_starts(&text);
+        let (ends, encoding, numbers) = (LineEnds::Lf, Encoding::Utf8, OnceLock::new());
+        Source { text, starts, ends, bom: false, final_newline: true, encoding, numbers }
+    }
+
+    /// Its lines as numbers.
+    pub fn numbers(&self) -> &Numbers {
+        self.numbers.get_or_init(|| Numbers::of(self.line_count(), |line| self.line(line)))
     }
 
     /// The encoding that its bytes have.
@@ -416,6 +433,6 @@ mod tests {
     #[test]
     fn what_is_no_text_is_refused() {
         assert_eq!(as_text(b"a\n\xff", "the update").map_err(|refused| refused.code), Err(Code::NotText));
-        assert_eq!(Source::read(b"a\0").map_err(|refused| refused.code), Err(Code::NotText));
+        assert_eq!(Source::read(b"a\0").err().map(|refused| refused.code), Some(Code::NotText));
     }
 }

@@ -90,8 +90,8 @@ fn has_marker_of_its_own(source: &Source, update: &str) -> bool {
     }
     // The file is read once for each marker, of which most updates have one.
     markers.len() > MAX_MARKERS
-        || !markers.is_empty() && !lazy::MarkerLines::of(&source.text).are_content(update)
         || markers.iter().any(|(marker, &count)| count > lines_that_are(&source.text, marker, count))
+        || !markers.is_empty() && !lazy::MarkerLines::of(&source.text).are_content(update)
 }
 
 /// How many lines of a text are these words and blanks; no more than `most` are counted.

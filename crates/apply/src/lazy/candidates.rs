@@ -4,7 +4,7 @@
 //! work is bounded by the places of these lines. Invariant: a range begins and ends with lines of the file that the part
 //! shows, or stands right beside such a line.
 
-use super::cells::{Ends, Kind, Row, Step, TOLD, Trail, WHOLE};
+use super::cells::{Ends, Kind, Row, Steps, TOLD, Trail, WHOLE};
 use super::indent::indent;
 use super::keys::declared_name;
 use super::likeness::LineFeatures;
@@ -175,7 +175,7 @@ impl<'f> Finder<'f> {
                     self.enter(token, place, bound, &mut next);
                 }
             }
-            row = self.row(next, bound);
+            row = self.row(next);
             if self.tails[token - first].is_some() {
                 row.matched().for_each(|(line, trail)| self.exit(token, line - 1, trail, bound, &mut add));
             }
@@ -194,13 +194,17 @@ impl<'f> Finder<'f> {
         let first = self.part.first;
         if self.part.blanks[0] > 0 {
             let entries = self.blank_ends(0).into_iter();
-            let entries =
-                entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, Doubts::NONE)));
-            return self.row(entries.collect(), bound);
+            let mut begun = Steps::of(bound);
+            begun.extend(
+                entries.map(|line| (line + 1, Kind::Matched, Trail::at(line, first - 1, BLANK_END, Doubts::NONE))),
+            );
+            return self.row(begun);
         }
         if self.part.goes_on[0] {
             // What is missing above may have gone.
-            return self.row(vec![(0, Kind::Matched, Trail::at(0, first, UNIT, Doubts::NONE))], bound);
+            let mut begun = Steps::of(bound);
+            begun.push((0, Kind::Matched, Trail::at(0, first, UNIT, Doubts::NONE)));
+            return self.row(begun);
         }
         Row::default()
     }
@@ -233,24 +237,24 @@ impl<'f> Finder<'f> {
     }
 
     /// The ways on with the next line of the part.
-    fn stepped(&self, row: &Row, token: usize, bound: i32) -> Vec<Step> {
+    fn stepped(&self, row: &Row, token: usize, bound: i32) -> Steps {
         let places = &self.places[token - self.part.first];
         let mut stops: Vec<usize> = places.iter().map(|place| place.0).chain(self.weights.likes(token)).collect();
         stops.sort_unstable();
         stops.dedup();
-        let mut on = On { weights: self.weights, token, places, next: Vec::new() };
+        let mut on = On { weights: self.weights, token, places, next: Steps::of(bound) };
         row.sweep(&self.weights.gone, bound, stops.into_iter(), &mut on);
         on.next
     }
 
-    fn row(&self, next: Vec<Step>, bound: i32) -> Row {
+    fn row(&self, next: Steps) -> Row {
         let weights = self.weights;
-        weights.ways_left.set(weights.ways_left.get().saturating_sub(next.len()));
-        if weights.ways_left.get() == 0 { Row::default() } else { Row::of(next, bound) }
+        weights.ways_left.set(weights.ways_left.get().saturating_sub(next.met));
+        if weights.ways_left.get() == 0 { Row::default() } else { Row::of(next.steps) }
     }
 
     /// The ways in which a part begins whose first line of the file is a token's, if they cost no more than a bound.
-    fn enter(&self, token: usize, (line, against): (usize, i32), bound: i32, next: &mut Vec<Step>) {
+    fn enter(&self, token: usize, (line, against): (usize, i32), bound: i32, next: &mut Steps) {
         let (weights, first) = (self.weights, self.part.first);
         let (source, Some(lead)) = (weights.source, self.leads[token - first]) else { return };
         if least_of_end(lead) + against > bound {

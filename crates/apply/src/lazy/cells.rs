@@ -103,14 +103,11 @@ impl Ways {
         self.iter().any(|known| known.begins_like(trail) && known.cost <= trail.cost)
     }
 
-    /// Those that are within a bound after so much more.
-    fn after(&self, cost: i32, bound: i32) -> Ways {
-        let mut after = Ways::default();
-        for trail in self.iter().take_while(|trail| trail.cost.saturating_add(cost) <= bound) {
-            after.ways[usize::from(after.count)] = trail.changed(cost);
-            after.count += 1;
-        }
-        after
+    /// Leaves those that are within a bound after so much more.
+    fn go_on(&mut self, cost: i32, bound: i32) {
+        let within = self.iter().take_while(|trail| trail.cost.saturating_add(cost) <= bound).count();
+        self.count = within as u8;
+        self.ways[..within].iter_mut().for_each(|trail| *trail = trail.changed(cost));
     }
 
     fn add(&mut self, trail: Trail) {
@@ -160,6 +157,31 @@ impl Cell {
 /// A way up to a line of the file: the number of its lines that are read, what the last one was, and the way.
 pub(super) type Step = (usize, Kind, Trail);
 
+/// Ways that cost no more than a bound, and how many others were met with them.
+pub(super) struct Steps {
+    bound: i32,
+    pub steps: Vec<Step>,
+    pub met: usize,
+}
+
+impl Steps {
+    /// None yet.
+    pub fn of(bound: i32) -> Steps {
+        Steps { bound, steps: Vec::new(), met: 0 }
+    }
+
+    pub fn push(&mut self, step: Step) {
+        self.met += 1;
+        if step.2.cost <= self.bound {
+            self.steps.push(step);
+        }
+    }
+
+    pub fn extend(&mut self, steps: impl IntoIterator<Item = Step>) {
+        steps.into_iter().for_each(|step| self.push(step));
+    }
+}
+
 /// The ways after a line of the part, without those on by lines that go: in order, and of each line and kind a few.
 #[derive(Default)]
 pub(super) struct Row {
@@ -177,9 +199,8 @@ pub(super) trait Visit {
 }
 
 impl Row {
-    /// The row of ways that cost no more than a bound.
-    pub fn of(mut steps: Vec<Step>, bound: i32) -> Row {
-        steps.retain(|(_, _, trail)| trail.cost <= bound);
+    /// The row of ways.
+    pub fn of(mut steps: Vec<Step>) -> Row {
         steps.sort_by_key(|(line, kind, _)| line << 2 | *kind as usize);
         let mut kept = Vec::with_capacity(steps.len());
         for group in steps.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
@@ -205,23 +226,24 @@ impl Row {
     pub fn sweep(&self, gone: &Gone, bound: i32, stops: impl Iterator<Item = usize>, visit: &mut impl Visit) {
         let mut steps = self.steps.iter().peekable();
         let mut stops = stops.peekable();
-        let (mut at, mut gap, mut long) = (0, Ways::default(), Ways::default());
+        // The ways by lines that go, up to a line, and those up to it that end with one of the file.
+        let (mut at, mut cell) = (0, Cell::default());
         loop {
             let step = steps.peek().map(|step| step.0);
-            let is_carried = !gap.is_empty() || !long.is_empty();
-            if !is_carried {
+            if cell.gap.is_empty() && cell.long.is_empty() {
                 // Where nothing leads to, nothing is asked.
                 let Some(step) = step else { break };
                 while stops.next_if(|&stop| stop < step).is_some() {}
             }
             let known = step.into_iter().chain(stops.peek().copied()).min();
-            let reached = gap.first().map_or(0, |way| gone.reach(at, bound - way.cost) + 1);
+            let reached = cell.gap.first().map_or(0, |way| gone.reach(at, bound - way.cost) + 1);
             let before = known.unwrap_or(usize::MAX).min(reached);
             let replaced = visit.next(at + 1, before);
             let Some(line) = replaced.or(known) else { break };
             let cost = gone.lines(at..line);
-            let mut cell =
-                Cell { gap: gap.after(cost, bound), long: long.after(cost / LONG_DIVISOR, bound), ..Cell::default() };
+            cell.matched.count = 0;
+            cell.gap.go_on(cost, bound);
+            cell.long.go_on(cost / LONG_DIVISOR, bound);
             let own = std::iter::from_fn(|| steps.next_if(|step| step.0 == line));
             for (_, kind, trail) in own {
                 if !cell.of(*kind).surpasses(trail) {
@@ -233,8 +255,9 @@ impl Row {
             if is_stop || replaced.is_some() || !cell.matched.is_empty() || !cell.gap.is_empty() {
                 visit.cell(line, &cell);
             }
-            (at, gap, long) = (line, cell.gap, cell.long);
-            for trail in cell.matched.iter() {
+            at = line;
+            let Cell { matched, gap, long } = &mut cell;
+            for trail in matched.iter() {
                 gap.add(trail.changed(RUN));
                 long.add(trail.changed(LONG));
             }
@@ -268,7 +291,9 @@ mod tests {
         let bound = 20 * UNIT;
         let mut seen = Ends::default();
         let gone = Gone::of(std::iter::repeat_n("a line of text", 9));
-        Row::of(steps, bound).sweep(&gone, bound, stops.iter().copied(), &mut seen);
+        let mut within = Steps::of(bound);
+        within.extend(steps);
+        Row::of(within.steps).sweep(&gone, bound, stops.iter().copied(), &mut seen);
         seen.cells
     }
 

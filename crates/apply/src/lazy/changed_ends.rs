@@ -3,7 +3,7 @@
 //! Invariant: such an end takes the place of one line, next to what the part shows of the file.
 
 use super::candidates::{Candidate, Finder};
-use super::cells::{Ends, Kind, REPLACED, RUN, Row, Step, TOLD, Trail};
+use super::cells::{Ends, Kind, REPLACED, RUN, Row, Step, Steps, TOLD, Trail};
 use super::indent::indent;
 use super::keys::declared_name;
 use super::likeness::LineFeatures;
@@ -144,7 +144,7 @@ impl Finder<'_> {
         token: usize,
         row: &Row,
         bound: i32,
-        next: &mut Vec<Step>,
+        next: &mut Steps,
         add: &mut impl FnMut(Candidate),
     ) {
         let at = token - self.part.first;

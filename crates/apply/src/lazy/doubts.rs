@@ -154,7 +154,9 @@ pub(super) fn weak_ends(choice: &Choice<'_>) -> usize {
         |&(token, _): &(usize, usize)| !is_distinctive(weights.text(token)) && weights.places[token].closes.is_none();
     let stands_in = |run: &[(usize, usize)], hidden: Range<usize>| {
         let ids: Vec<u32> = run.iter().map(|&(_, line)| weights.numbers[line]).collect();
-        hidden.clone().any(|line| weights.numbers[line..hidden.end].starts_with(&ids))
+        hidden
+            .clone()
+            .any(|line| weights.numbers[line] == ids[0] && weights.numbers[line..hidden.end].starts_with(&ids))
     };
     let (mut ends, mut from) = (0, 0);
     for (at, candidate) in all.iter().enumerate() {

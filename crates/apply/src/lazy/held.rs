@@ -6,8 +6,9 @@
 use super::indent::indent;
 use super::keys::{Key, declared_name, key};
 use super::likeness::are_similar;
-use super::lines::{is_blank, is_distinctive};
-use imara_diff::{Algorithm, Diff, InternedInput, Interner};
+use super::lines::{Lines, is_distinctive};
+use foldhash::HashMap;
+use imara_diff::{Algorithm, Diff, Token};
 use std::ops::Range;
 
 /// Pairs of lines up to which the smallest difference is looked for, whose work grows with them.
@@ -21,11 +22,121 @@ pub(super) struct Part<'u> {
     pub marker_below: Option<usize>,
 }
 
+/// Lines by numbers: those of an original, and further ones.
+pub(super) struct Texts<'l> {
+    lines: &'l Lines<'l>,
+    more: Vec<&'l str>,
+    numbers: HashMap<&'l str, u32>,
+}
+
+impl<'l> Texts<'l> {
+    /// Those of an original.
+    pub fn of(lines: &'l Lines<'l>) -> Texts<'l> {
+        Texts { lines, more: Vec::new(), numbers: HashMap::default() }
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> usize {
+        self.lines.count() + self.more.len()
+    }
+
+    /// The number of a line, if there is one like it.
+    pub fn id_of(&self, line: &str) -> Option<u32> {
+        self.lines.id_of(line).or_else(|| self.numbers.get(line).copied())
+    }
+
+    /// The number of a line, a new one if there is none like it.
+    pub fn number(&mut self, line: &'l str) -> u32 {
+        self.id_of(line).unwrap_or_else(|| {
+            let id = self.count() as u32;
+            self.more.push(line);
+            self.numbers.insert(line, id);
+            id
+        })
+    }
+
+    /// The line of a number.
+    pub fn text(&self, id: u32) -> &'l str {
+        match (id as usize).checked_sub(self.lines.count()) {
+            Some(more) => self.more.get(more).copied().unwrap_or_default(),
+            None => self.lines.text(id),
+        }
+    }
+}
+
+/// The number of a line of which nothing was asked yet.
+const UNSEEN: u32 = u32::MAX;
+/// The number of all blank lines, whatever their white space.
+const BLANK: u32 = 0;
+
+/// What is known of lines by their numbers, each found when it is first asked for.
+pub(super) struct Seen<'l> {
+    pub texts: Texts<'l>,
+    /// The number of what each line is without the blanks around it.
+    trimmed: Vec<u32>,
+    words: HashMap<&'l str, u32>,
+    /// Which lines stand for which.
+    stands_for: HashMap<(u32, u32), bool>,
+    /// For each number of words, the last comparison in which it was met, and its token there.
+    tokens: Vec<(u32, u32)>,
+    comparisons: u32,
+}
+
+impl<'l> Seen<'l> {
+    /// What is known of lines: nothing yet.
+    pub fn of(texts: Texts<'l>) -> Seen<'l> {
+        let trimmed = vec![UNSEEN; texts.count()];
+        let (words, stands_for) = (HashMap::from_iter([("", BLANK)]), HashMap::default());
+        Seen { texts, trimmed, words, stands_for, tokens: Vec::new(), comparisons: 0 }
+    }
+
+    /// The words of two lists of lines as tokens, numbered in the order in which they are first met, blank lines left out; and how many there are.
+    fn tokens(&mut self, lists: [&[u32]; 2]) -> ([Vec<Token>; 2], u32) {
+        self.comparisons += 1;
+        self.tokens.resize(self.words.len(), (0, 0));
+        let mut count = 0;
+        let mut token = |words: u32| {
+            let known = &mut self.tokens[words as usize];
+            if known.0 != self.comparisons {
+                *known = (self.comparisons, count);
+                count += 1;
+            }
+            Token(known.1)
+        };
+        let full = |list: &[u32]| list.iter().copied().filter(|words| *words != BLANK).map(&mut token).collect();
+        (lists.map(full), count)
+    }
+
+    fn trimmed(&mut self, id: u32) -> u32 {
+        let known = self.trimmed[id as usize];
+        if known != UNSEEN {
+            return known;
+        }
+        let next = self.words.len() as u32;
+        let found = *self.words.entry(self.texts.text(id).trim()).or_insert(next);
+        self.trimmed[id as usize] = found;
+        found
+    }
+
+    /// Whether a line of an update stands for one of the file.
+    fn stands_for(&mut self, new: u32, old: u32) -> bool {
+        let texts = &self.texts;
+        *self.stands_for.entry((new, old)).or_insert_with(|| stands_for(texts.text(new), texts.text(old)))
+    }
+}
+
+/// A line that is not blank: where it stands, its number and its text.
+#[derive(Clone, Copy)]
+struct Line<'l> {
+    at: usize,
+    id: u32,
+    text: &'l str,
+}
+
 /// Lines of the original and the lines of a part in their place, blank ones left out.
 pub(super) struct Replaced<'l> {
-    /// Number and text.
-    old: Vec<(usize, &'l str)>,
-    new: Vec<&'l str>,
+    old: Vec<Line<'l>>,
+    new: Vec<Line<'l>>,
     /// Where they differ, whatever the indentation: the lines that go and those that come.
     hunks: Vec<[Range<usize>; 2]>,
     /// A blank line at the edge of those that go, of which there are more than of those that come.
@@ -33,38 +144,46 @@ pub(super) struct Replaced<'l> {
 }
 
 /// Whether lines begin with more blank ones than those in their place, where these do not set the same line off from new lines before it.
-fn fewer_blanks<'t>(gone: impl Iterator<Item = &'t str> + Clone, comes: impl Iterator<Item = &'t str> + Clone) -> bool {
-    let blanks = |lines: &mut dyn Iterator<Item = &'t str>| lines.take_while(|line| is_blank(line)).count();
+fn fewer_blanks(gone: impl Iterator<Item = u32> + Clone, comes: impl Iterator<Item = u32> + Clone) -> bool {
+    let blanks = |lines: &mut dyn Iterator<Item = u32>| lines.take_while(|line| *line == BLANK).count();
     let count = blanks(&mut gone.clone());
-    let first = gone.clone().nth(count).map(str::trim);
-    let before = comes.clone().position(|line| Some(line.trim()) == first);
-    let last_blanks = |at: usize| comes.clone().take(at).fold(0, |run, line| if is_blank(line) { run + 1 } else { 0 });
+    if count == 0 {
+        return false;
+    }
+    let first = gone.clone().nth(count);
+    let before = comes.clone().position(|line| Some(line) == first);
+    let last_blanks = |at: usize| comes.clone().take(at).fold(0, |run, line| if line == BLANK { run + 1 } else { 0 });
     count > blanks(&mut comes.clone()).max(before.map_or(0, last_blanks))
 }
 
 impl<'l> Replaced<'l> {
-    /// The lines of an original and those that stand there now.
-    pub fn of(gone: &[&'l str], comes: &[&'l str]) -> Replaced<'l> {
-        let old: Vec<(usize, &'l str)> =
-            gone.iter().enumerate().map(|(at, line)| (at, *line)).filter(|(_, line)| !is_blank(line)).collect();
-        let new: Vec<&'l str> = comes.iter().copied().filter(|line| !is_blank(line)).collect();
-        let mut input =
-            InternedInput { before: Vec::new(), after: Vec::new(), interner: Interner::new(old.len() + new.len()) };
-        input.update_before(old.iter().map(|(_, line)| line.trim()));
-        input.update_after(new.iter().map(|line| line.trim()));
+    /// The lines of an original and those that stand there now; nothing where a blank line is lost whatever else is, if that is enough.
+    pub fn of(gone: &[u32], comes: &[u32], seen: &mut Seen<'l>, is_enough: bool) -> Option<Replaced<'l>> {
+        let [gone_words, comes_words] =
+            [gone, comes].map(|ids| ids.iter().map(|&id| seen.trimmed(id)).collect::<Vec<u32>>());
+        let above = fewer_blanks(gone_words.iter().copied(), comes_words.iter().copied());
+        let below = fewer_blanks(gone_words.iter().rev().copied(), comes_words.iter().rev().copied());
+        let blank = if above { Some(0) } else { gone.len().checked_sub(1).filter(|_| below) };
+        if is_enough && blank.is_some() {
+            return None;
+        }
+        let full = |ids: &[u32], words: &[u32]| -> Vec<Line<'l>> {
+            let lines = ids.iter().zip(words).enumerate().filter(|(_, (_, words))| **words != BLANK);
+            lines.map(|(at, (&id, _))| Line { at, id, text: seen.texts.text(id) }).collect()
+        };
+        let (old, new) = (full(gone, &gone_words), full(comes, &comes_words));
+        let ([before, after], count) = seen.tokens([&gone_words, &comes_words]);
         let wide = |range: Range<u32>| range.start as usize..range.end as usize;
         let is_small = old.len().saturating_mul(new.len()) <= MAX_MINIMAL;
         let algorithm = if is_small { Algorithm::MyersMinimal } else { Algorithm::Histogram };
-        let diff = Diff::compute(algorithm, &input);
+        let mut diff = Diff::default();
+        diff.compute_with(algorithm, &before, &after, count);
         let hunks = diff.hunks().map(|hunk| [wide(hunk.before), wide(hunk.after)]).collect();
-        let above = fewer_blanks(gone.iter().copied(), comes.iter().copied());
-        let below = fewer_blanks(gone.iter().rev().copied(), comes.iter().rev().copied());
-        let blank = if above { Some(0) } else { gone.len().checked_sub(1).filter(|_| below) };
-        Replaced { old, new, hunks, blank }
+        Some(Replaced { old, new, hunks, blank })
     }
 
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
-    pub fn lost(&self, part: &Part<'_>) -> Option<usize> {
+    pub fn lost(&self, part: &Part<'_>, seen: &mut Seen<'l>) -> Option<usize> {
         let firm = self.firm();
         // A head of another name, above the same line, is that of the same block.
         let renamed: Vec<usize> = self.hunks.iter().filter_map(|[gone, comes]| self.renamed(gone, comes)).collect();
@@ -74,14 +193,14 @@ impl<'l> Replaced<'l> {
                 continue;
             }
             // Of a block that has another name only what is stood for goes.
-            if renamed.is_empty() && self.is_rest_of_block(part, gone, comes) {
+            if renamed.is_empty() && self.is_rest_of_block(part, gone, comes, seen) {
                 continue;
             }
             let mut left = self.new[comes.clone()].iter();
-            let mut goes = self.old[gone.clone()].iter().filter(|(line, _)| !renamed.contains(line));
-            let lost = goes.find(|(_, old)| !left.any(|new| stands_for(new, old)));
-            if let Some((line, _)) = lost {
-                return Some(*line);
+            let mut goes = self.old[gone.clone()].iter().filter(|line| !renamed.contains(&line.at));
+            let lost = goes.find(|old| !left.any(|new| seen.stands_for(new.id, old.id)));
+            if let Some(line) = lost {
+                return Some(line.at);
             }
         }
         self.blank
@@ -89,11 +208,11 @@ impl<'l> Replaced<'l> {
 
     /// The line of the original that declares what the part declares by another name, where the same line with text is next below both.
     fn renamed(&self, gone: &Range<usize>, comes: &Range<usize>) -> Option<usize> {
-        let (line, old) = *self.old[gone.clone()].last()?;
-        let new = *self.new[comes.clone()].last()?;
-        let declare = declared_name(old).is_some() && declared_name(new).is_some() && indent(old) == indent(new);
-        let next = self.old.get(gone.end)?.1;
-        (declare && is_distinctive(next) && self.new.get(comes.end) == Some(&next)).then_some(line)
+        let (old, new) = (self.old[gone.clone()].last()?, self.new[comes.clone()].last()?);
+        let (next_old, next_new) = (self.old.get(gone.end)?, self.new.get(comes.end)?);
+        let is_next = next_old.id == next_new.id && is_distinctive(next_old.text);
+        let declare = || declared_name(old.text).is_some() && declared_name(new.text).is_some();
+        (is_next && indent(old.text) == indent(new.text) && declare()).then_some(old.at)
     }
 
     /// From before the first line of the part that holds what goes below it, to after the last that holds what goes above it: lines of the
@@ -101,59 +220,66 @@ impl<'l> Replaced<'l> {
     fn firm(&self) -> Range<usize> {
         let is_new = |at: &usize| self.hunks.iter().any(|[_, comes]| comes.contains(at));
         let count = self.new.len();
-        let holds = |at: &usize| !is_new(at) && (*at == 0 || at + 1 == count || is_distinctive(self.new[*at]));
+        let holds = |at: &usize| !is_new(at) && (*at == 0 || at + 1 == count || is_distinctive(self.new[*at].text));
         let first = (0..count).find(holds);
         let last = (0..count).rev().find(holds);
         first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
     }
 
-    /// The outermost lines of the part that are new.
-    pub fn new_edges(&self) -> impl Iterator<Item = &'l str> {
+    /// The numbers of the outermost lines of the part that are new.
+    pub fn new_edges(&self) -> impl Iterator<Item = u32> {
         let edges = [self.new.first().map(|_| 0), self.new.len().checked_sub(1)];
-        edges.into_iter().flatten().filter(|at| self.is_new(*at)).map(|at| self.new[at])
+        edges.into_iter().flatten().filter(|at| self.is_new(*at)).map(|at| self.new[at].id)
     }
 
     /// Whether a line of the part is new, distinctive, and in no declaration that is new.
     fn is_new(&self, at: usize) -> bool {
         let comes = |at: usize| self.hunks.iter().any(|[_, comes]| comes.contains(&at));
-        let line = self.new[at];
+        let line = self.new[at].text;
         let is_in_new = || {
             let mut depth = indent(line).len();
             let heads = (0..at).rev().filter(move |&above| {
-                let is_out = indent(self.new[above]).len() < depth;
+                let is_out = indent(self.new[above].text).len() < depth;
                 if is_out {
-                    depth = indent(self.new[above]).len();
+                    depth = indent(self.new[above].text).len();
                 }
                 is_out
             });
-            heads.into_iter().any(|head| comes(head) && declared_name(self.new[head]).is_some())
+            heads.into_iter().any(|head| comes(head) && declared_name(self.new[head].text).is_some())
         };
         comes(at) && is_distinctive(line) && !is_in_new()
     }
 
     /// Whether a block without an end of its own, of which the part shows the head, ends in the part as it did in the file: with a line that
     /// leaves it, as deep. Nothing of the block can be meant to stay behind such a line, so the part shows the whole block.
-    fn is_rest_of_block(&self, part: &Part<'_>, gone: &Range<usize>, comes: &Range<usize>) -> bool {
-        let (Some((_, old)), Some(new)) = (self.old.last(), self.new.last()) else { return false };
+    fn is_rest_of_block(
+        &self,
+        part: &Part<'_>,
+        gone: &Range<usize>,
+        comes: &Range<usize>,
+        seen: &mut Seen<'l>,
+    ) -> bool {
+        let (Some(old), Some(new)) = (self.old.last(), self.new.last()) else { return false };
         let depth = |line: &str| indent(line).len();
-        // The head stands above, or is new in the place of one of its name.
-        let head = (0..comes.end).rev().find(|&at| depth(self.new[at]) < depth(new));
-        let Some(head) = head.filter(|_| gone.end == self.old.len() && comes.end == self.new.len()) else {
+        if gone.end != self.old.len() || comes.end != self.new.len() {
             return false;
-        };
-        let is_inside = self.old[gone.clone()].iter().all(|(_, line)| depth(line) > depth(self.new[head]))
+        }
+        // The head stands above, or is new in the place of one of its name.
+        let head = (0..comes.end).rev().find(|&at| depth(self.new[at].text) < depth(new.text));
+        let Some(head) = head else { return false };
+        let is_inside = self.old[gone.clone()].iter().all(|line| depth(line.text) > depth(self.new[head].text))
             || gone.start == 0
-                && stands_for(self.new[head], self.old[0].1)
-                && depth(self.new[head]) == depth(self.old[0].1);
+                && seen.stands_for(self.new[head].id, self.old[0].id)
+                && depth(self.new[head].text) == depth(self.old[0].text);
         let is_out = part
             .marker_below
             .is_none_or(|marker| marker <= depth(part.lines[part.lines.len().saturating_sub(self.new.len() - head)]));
-        declared_name(self.new[head]).is_some()
+        declared_name(self.new[head].text).is_some()
             && is_inside
             && is_out
-            && depth(old) == depth(new)
-            && leaves(old)
-            && leaves(new)
+            && depth(old.text) == depth(new.text)
+            && leaves(old.text)
+            && leaves(new.text)
     }
 }
 

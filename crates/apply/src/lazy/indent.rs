@@ -135,9 +135,11 @@ fn between(snippet: &str, file: &str) -> Option<Shift> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Source;
 
     fn shift(segment: &[&str], original: &[&str]) -> Option<Shift> {
-        shift_of(segment, &Lines::of(original.iter().copied()), original.iter().copied())
+        let source = Source::of_lines(original.iter().copied());
+        shift_of(segment, &Lines::of(&source), source.lines())
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Run<'_> {
 
     /// The ways to cut the run so that it ends at a line: where the head begins in the file, and the block.
     fn cuts(&self, lines: &Lines<'_>, place: usize) -> Vec<(usize, Range<usize>)> {
-        let (ids, count) = (&lines.ids, self.ids.len());
+        let (ids, count) = (lines.ids, self.ids.len());
         let same = |token: usize, line: usize| self.ids[token] == Some(ids[line]);
         let tail_most =
             (1..count.min(place + 1).min(REACH)).take_while(|&tail| same(count - tail, place + 1 - tail)).count();

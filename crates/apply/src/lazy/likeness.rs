@@ -115,8 +115,7 @@ impl<'l> LineFeatures<'l> {
 
     /// Whether two lines differ in numbers alone.
     fn is_same_but_for_numbers(&self, other: &LineFeatures<'_>) -> bool {
-        let signs = |line: &'_ str| line.trim().replace(|sign: char| sign.is_ascii_digit(), "");
-        self.line.contains(|sign: char| sign.is_ascii_digit()) && signs(self.line) == signs(other.line)
+        self.line.bytes().any(|byte| byte.is_ascii_digit()) && signs(self.line).eq(signs(other.line))
     }
 
     /// How many words two lines have in common.
@@ -132,6 +131,11 @@ impl<'l> LineFeatures<'l> {
         }
         common
     }
+}
+
+/// The bytes of a line but for digits and the blanks around it.
+fn signs(line: &str) -> impl Iterator<Item = u8> {
+    line.trim().bytes().filter(|byte| !byte.is_ascii_digit())
 }
 
 /// Whether two lines begin with the same word, and a telling one.

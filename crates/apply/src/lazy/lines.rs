@@ -2,7 +2,8 @@
 //!
 //! Invariant: the worth of matching a line falls with the number of its occurrences in the file.
 
-use foldhash::HashMap;
+use crate::numbered::{Numbers, Places};
+use crate::source::Source;
 
 /// One unit of worth; a long line that occurs once is worth six.
 pub(crate) const UNIT: i32 = 100;
@@ -10,18 +11,12 @@ pub(crate) const UNIT: i32 = 100;
 /// Lines that a message names.
 const MAX_NAMED: usize = 6;
 
-/// Distinct lines that space is reserved for at first.
-const DEFAULT_CAPACITY: usize = 2_048;
-
 /// The lines of a file.
 pub(crate) struct Lines<'o> {
+    source: &'o Source,
+    numbers: &'o Numbers,
     /// The number of each line.
-    pub ids: Vec<u32>,
-    /// The text of each number.
-    texts: Vec<&'o str>,
-    numbers: HashMap<&'o str, u32>,
-    /// By number: the first line that has it, and how many have it.
-    kinds: Vec<(u32, u32)>,
+    pub ids: &'o [u32],
 }
 
 /// Statistics of a line in the file.
@@ -36,74 +31,59 @@ pub(crate) struct LineStats {
 }
 
 impl<'o> Lines<'o> {
-    /// Numbers the lines of a file.
-    pub fn of(lines: impl ExactSizeIterator<Item = &'o str>) -> Lines<'o> {
-        Lines::of_all(lines.len(), lines)
+    /// Those of a file.
+    pub fn of(source: &'o Source) -> Lines<'o> {
+        let numbers = source.numbers();
+        Lines { source, numbers, ids: &numbers.ids }
     }
 
-    /// Numbers so many lines.
-    pub fn of_all(count: usize, lines: impl Iterator<Item = &'o str>) -> Lines<'o> {
-        let usual = count.min(DEFAULT_CAPACITY);
-        let mut all = Lines {
-            ids: Vec::with_capacity(count),
-            texts: Vec::with_capacity(usual),
-            numbers: HashMap::default(),
-            kinds: Vec::with_capacity(usual),
-        };
-        all.numbers.reserve(usual);
-        for line in lines {
-            let next = all.kinds.len() as u32;
-            let id = *all.numbers.entry(line).or_insert(next);
-            if id == next {
-                all.kinds.push((all.ids.len() as u32, 0));
-                all.texts.push(line);
-            }
-            all.kinds[id as usize].1 += 1;
-            all.ids.push(id);
-        }
-        all
+    /// Where each number stands.
+    pub fn places(&self) -> &'o Places {
+        &self.numbers.places
     }
 
     /// How many numbers there are.
     pub fn count(&self) -> usize {
-        self.kinds.len()
+        self.numbers.places.count()
     }
 
     /// The number of a line; nothing if the file has none like it.
     pub fn id_of(&self, line: &str) -> Option<u32> {
-        self.numbers.get(line).copied()
+        self.numbers.id_of(line, |at| self.source.line(at))
     }
 
     /// The statistics of a snippet's line; `None` if the file has none like it.
     pub fn stats(&self, line: &str) -> Option<LineStats> {
         let id = self.id_of(line)?;
-        let (_, count) = self.kinds[id as usize];
+        let count = self.all_places_of(id).len() as u32;
         let rarity = f64::from(count).sqrt();
         Some(LineStats { id, count, worth: ((f64::from(information(line)) / rarity) as i32).max(1) })
     }
 
     /// The places of a line, if they are at most `max`.
-    pub fn places(&self, stats: &LineStats, max: usize) -> impl Iterator<Item = usize> {
+    pub fn few_places(&self, stats: &LineStats, max: usize) -> impl Iterator<Item = usize> {
         let few = stats.count as usize <= max;
         self.places_of(stats.id).filter(move |_| few)
     }
 
     /// The places of the line with that number.
-    pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> {
-        let (first, count) =
-            self.kinds.get(id as usize).map_or((self.ids.len(), 0), |it| (it.0 as usize, it.1 as usize));
-        let places = self.ids[first..].iter().enumerate().filter(move |(_, other)| **other == id);
-        places.map(move |(at, _)| first + at).take(count)
+    pub fn places_of(&self, id: u32) -> impl Iterator<Item = usize> + use<'o> {
+        self.all_places_of(id).iter().map(|&place| place as usize)
+    }
+
+    /// The same as numbers.
+    pub fn all_places_of(&self, id: u32) -> &'o [u32] {
+        self.numbers.places.of_id(id)
     }
 
     /// The line of a number.
     pub fn text(&self, id: u32) -> &'o str {
-        self.texts.get(id as usize).copied().unwrap_or_default()
+        self.place_of_first(id).map_or("", |first| self.source.line(first))
     }
 
     /// How often the line of a number occurs in the file.
     pub fn count_of(&self, id: u32) -> usize {
-        self.kinds.get(id as usize).map_or(0, |(_, count)| *count as usize)
+        self.all_places_of(id).len()
     }
 
     /// Where lines of these numbers follow one another.
@@ -117,7 +97,7 @@ impl<'o> Lines<'o> {
 
     /// The first place of a line.
     pub fn place_of_first(&self, id: u32) -> Option<usize> {
-        self.kinds.get(id as usize).map(|(first, _)| *first as usize)
+        self.all_places_of(id).first().map(|&first| first as usize)
     }
 }
 
@@ -145,14 +125,26 @@ pub(crate) fn information(text: &str) -> i32 {
     }
 }
 
+/// A byte of a sign that is not ASCII.
+const NO_ASCII: u8 = 2;
+/// Whether each byte is a letter or a digit (1), another one of ASCII (0), or none.
+const KINDS: [u8; 256] = {
+    let (mut kinds, mut byte) = ([NO_ASCII; 256], 0_u8);
+    while byte.is_ascii() {
+        kinds[byte as usize] = byte.is_ascii_alphanumeric() as u8;
+        byte += 1;
+    }
+    kinds
+};
+
 /// The number of letters and digits of a line, at most `max`.
 fn letters(text: &str, max: usize) -> i32 {
     let mut letters = 0;
     for byte in text.bytes() {
-        if !byte.is_ascii() {
-            return text.chars().filter(|c| c.is_alphanumeric()).take(max).count() as i32;
+        match KINDS[usize::from(byte)] {
+            NO_ASCII => return text.chars().filter(|c| c.is_alphanumeric()).take(max).count() as i32,
+            kind => letters += usize::from(kind),
         }
-        letters += usize::from(byte.is_ascii_alphanumeric());
         if letters == max {
             break;
         }

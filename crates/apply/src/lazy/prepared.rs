@@ -355,10 +355,9 @@ impl<'u> PreparedSnippet<'u> {
                     let at = beyond.iter().copied().find(informative)?;
                     Some((self.known[at]?, at.abs_diff(near)))
                 });
-                for (place, off) in known
-                    .iter()
-                    .flat_map(|(known, off)| lines.places(known, MAX_NEIGHBOUR_PLACES).map(move |place| (place, *off)))
-                {
+                for (place, off) in known.iter().flat_map(|(known, off)| {
+                    lines.few_places(known, MAX_NEIGHBOUR_PLACES).map(move |place| (place, *off))
+                }) {
                     near.push(if is_before {
                         (place + 1).min(source.line_count())..(place + 1 + off + reach).min(source.line_count())
                     } else {

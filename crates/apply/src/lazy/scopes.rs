@@ -137,7 +137,7 @@ impl Walk<'_> {
             None => 0..self.source.line_count(),
         };
         if let Some(stats) = self.lines.stats(text) {
-            let mut found = self.lines.places(&stats, MAX_PLACES).filter(|line| inside.contains(line));
+            let mut found = self.lines.few_places(&stats, MAX_PLACES).filter(|line| inside.contains(line));
             let line = found.next().filter(|_| found.next().is_none());
             return (line, true);
         }
@@ -165,17 +165,18 @@ fn block(source: &Source, head: usize, left: &mut usize) -> (Range<usize>, Optio
         if *left == 0 {
             return (0..0, None);
         }
-        let is_deeper = indent(text).len() > depth;
+        let own_depth = indent(text).len();
+        let is_deeper = own_depth > depth;
         // Lines of a preprocessor, comments of shells and labels stand anywhere.
-        let is_loose = text.starts_with('#') || text.trim_end().ends_with(':') && end > head + 1;
-        if is_blank(text) || !is_deeper && is_loose && depth > 0 {
+        let is_loose = || text.starts_with('#') || text.trim_end().ends_with(':') && end > head + 1;
+        if is_blank(text) || !is_deeper && depth > 0 && is_loose() {
             continue;
         }
-        if is_deeper || indent(text).len() == depth && text.trim() == "{" && end == head + 1 {
+        if is_deeper || own_depth == depth && end == head + 1 && text.trim() == "{" {
             end = line + 1;
             continue;
         }
-        let closes = indent(text).len() == depth && is_closer(text);
+        let closes = own_depth == depth && is_closer(text);
         return (head + 1..if closes { line } else { end }, closes.then_some(line));
     }
     (head + 1..end, None)

@@ -165,7 +165,7 @@ impl Seams<'_> {
                 !text.starts_with(char::is_whitespace) && is_distinctive(text) && declared_name(text).is_some();
             // Blocks that were set apart afterwards are not in the alignment.
             let Some(known) = declares.then(|| self.lines.stats(text)).flatten() else { continue };
-            if let Some(place) = self.lines.places(&known, MAX_REPEATED_PLACES).find(|&place| !self.goes(place)) {
+            if let Some(place) = self.lines.few_places(&known, MAX_REPEATED_PLACES).find(|&place| !self.goes(place)) {
                 return Err(unclear(place, place));
             }
         }

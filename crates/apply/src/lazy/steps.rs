@@ -2,7 +2,7 @@
 //!
 //! Invariant: a line comes, or is one of the file, or takes the place of one that it is like.
 
-use super::cells::{Cell, Kind, LONG, REPLACED, RUN, Step, TOLD, Trail, Visit};
+use super::cells::{Cell, Kind, LONG, REPLACED, RUN, Steps, TOLD, Trail, Visit};
 use super::lines::is_blank;
 use super::weights::Weights;
 
@@ -13,7 +13,7 @@ pub(super) struct On<'o> {
     /// The lines of the file that it may be, with what speaks against each.
     pub places: &'o [(usize, i32)],
     /// The ways on.
-    pub next: Vec<Step>,
+    pub next: Steps,
 }
 
 impl Visit for On<'_> {

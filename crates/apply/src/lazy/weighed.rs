@@ -223,7 +223,8 @@ impl Evidence {
         let run = if is_above { &run[..run.len().min(OUTERMOST)] } else { &run[run.len().saturating_sub(OUTERMOST)..] };
         let numbers = &choice.weights.numbers;
         let ids: Vec<u32> = run.iter().map(|&(_, line)| numbers[line]).collect();
-        let mut stands = hidden.clone().filter(|&line| numbers[line..hidden.end].starts_with(&ids));
+        let mut stands =
+            hidden.clone().filter(|&line| numbers[line] == ids[0] && numbers[line..hidden.end].starts_with(&ids));
         let nearest = if is_above { stands.next_back() } else { stands.next() };
         let Some(nearest) = nearest else { return };
         let between = if is_above { hidden.end - nearest } else { nearest + ids.len() - hidden.start };

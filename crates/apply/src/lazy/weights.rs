@@ -8,9 +8,8 @@ use super::lines::{Lines, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
 use crate::source::Source;
-use foldhash::fast::FixedState;
+use foldhash::HashMap;
 use std::cell::{Cell, OnceCell};
-use std::hash::BuildHasher;
 use std::ops::Range;
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
@@ -100,8 +99,8 @@ pub(super) struct Weights<'w> {
     brackets_of_file: Vec<Cell<Option<[i8; 3]>>>,
     /// Where the name stands in the line: nowhere, if it declares none.
     declared_in_file: Vec<Cell<Option<[usize; 2]>>>,
-    /// The lines of the file without their indentation, as numbers, in order.
-    trimmed: OnceCell<Vec<u64>>,
+    /// How often the file has the words of each line of the snippet that is telling, whatever the indentation.
+    times: OnceCell<Vec<u32>>,
     filled_blanks: OnceCell<bool>,
 }
 
@@ -111,7 +110,7 @@ impl<'w> Weights<'w> {
         let texts = || (0..prepared.len()).map(|token| prepared.is_line(token).then(|| prepared.text(token)));
         let places = scopes::places(texts(), source, lines);
         let mut ids: Vec<Option<u32>> = texts().map(|text| text.and_then(|text| lines.id_of(text))).collect();
-        let mut numbers = lines.ids.clone();
+        let mut numbers = lines.ids.to_vec();
         let blank = source.lines().position(is_blank).map(|line| numbers[line]);
         if let Some(blank) = blank.filter(|_| prepared.reindented) {
             let of_file = numbers.iter_mut().zip(source.lines()).filter(|(_, line)| is_blank(line));
@@ -161,7 +160,7 @@ impl<'w> Weights<'w> {
             kin_of_file: vec![Cell::new(None); source.line_count()],
             declared_in_file: vec![Cell::new(None); source.line_count()],
             brackets_of_file: vec![Cell::new(None); source.line_count()],
-            trimmed: OnceCell::new(),
+            times: OnceCell::new(),
             filled_blanks: OnceCell::new(),
         }
     }
@@ -178,31 +177,41 @@ impl<'w> Weights<'w> {
 
     /// Whether the file has the words of a line of the snippet at another indentation.
     pub fn stands_elsewhere(&self, token: usize) -> bool {
-        let text = self.text(token);
-        let is_there = || self.trimmed.get_or_init(|| self.all_trimmed()).binary_search(&hash_all(text.trim())).is_ok();
-        is_distinctive(text) && is_there()
+        self.is_telling[token] && self.times_of_words(token) > 0
     }
 
     /// Whether the file has the words of a line that stands once in it at another indentation as well.
     pub fn stands_at_other_depths(&self, token: usize) -> bool {
-        let text = self.text(token);
-        let number = hash_all(text.trim());
-        let all = self.trimmed.get_or_init(|| self.all_trimmed());
-        let from = all.partition_point(|&other| other < number);
-        is_distinctive(text) && self.stands_once(token) && all.get(from + 1) == Some(&number)
+        self.is_telling[token] && self.stands_once(token) && self.times_of_words(token) > 1
+    }
+
+    /// How often the file has the words of a line that is telling, whatever the indentation.
+    fn times_of_words(&self, token: usize) -> u32 {
+        self.times.get_or_init(|| self.times_of_all_words())[token]
+    }
+
+    fn times_of_all_words(&self) -> Vec<u32> {
+        let words = |token: usize| self.text(token).trim();
+        let telling = (0..self.prepared.len()).filter(|&token| self.is_telling[token]);
+        let mut times: HashMap<&str, u32> = telling.map(|token| (words(token), 0)).collect();
+        // Most lines differ in their first bytes.
+        let mut firsts = [false; FIRSTS];
+        times.keys().filter_map(|words| first_bytes(words)).for_each(|bytes| firsts[bytes] = true);
+        for line in self.source.lines() {
+            let words = &line[indent(line).len()..];
+            let may_be = first_bytes(words).is_some_and(|bytes| firsts[bytes]);
+            if let Some(times) = Some(words.trim_end()).filter(|_| may_be).and_then(|words| times.get_mut(words)) {
+                *times += 1;
+            }
+        }
+        (0..self.prepared.len()).map(|token| times.get(words(token)).copied().unwrap_or_default()).collect()
     }
 
     /// Whether the file or the snippet has a blank line that holds white space.
     pub fn has_filled_blanks(&self) -> bool {
-        let holds = |text: &str| is_blank(text) && !text.is_empty();
+        let holds = |text: &str| !text.is_empty() && is_blank(text);
         let of_snippet = || (0..self.prepared.len()).any(|token| holds(self.text(token)));
         *self.filled_blanks.get_or_init(|| self.source.lines().any(holds) || of_snippet())
-    }
-
-    fn all_trimmed(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.source.lines().map(|line| hash_all(line.trim())).collect();
-        all.sort_unstable();
-        all
     }
 
     /// Whether a line of the snippet belongs to a block whose head the file does not have.
@@ -278,7 +287,8 @@ impl<'w> Weights<'w> {
     /// The next line from one on, before another, that begins as a line of the snippet does.
     pub fn next_of_kin(&self, token: usize, from: usize, before: usize) -> Option<usize> {
         let kin = self.kin[token];
-        (from..before.min(self.source.line_count())).filter(|_| kin != 0).find(|&line| self.kin_of_line(line) == kin)
+        let before = if kin == 0 { from } else { before.min(self.source.line_count()) };
+        (from..before).find(|&line| self.kin_of_line(line) == kin)
     }
 
     /// What a line of the file declares.
@@ -346,9 +356,12 @@ fn kin(line: &str) -> u32 {
     if begins().count() < KIN { 0 } else { hash(begins()) as u32 | 1 }
 }
 
-/// A number of a line.
-fn hash_all(text: &str) -> u64 {
-    FixedState::default().hash_one(text)
+/// So many numbers stand for the first bytes of lines.
+const FIRSTS: usize = 1 << 12;
+
+/// The first two bytes of words, as a number: all lines that are more than a bracket have as many.
+fn first_bytes(words: &str) -> Option<usize> {
+    words.as_bytes().first_chunk().map(|[first, second]| usize::from(*first) << 4 ^ usize::from(*second))
 }
 
 /// A number of bytes (FNV-1a).

@@ -10,37 +10,39 @@ use crate::source::Source;
 
 /// Checks a merged text, with LF, by the update.
 pub(crate) fn check(source: &Source, merged: &str, update: &str, format: Format) -> Result<(), Refused> {
-    let merged: Vec<&str> = merged.split_terminator('\n').collect();
     match format {
-        Format::WholeFile if merged.iter().copied().eq(update.split_terminator('\n')) => Ok(()),
+        Format::WholeFile if merged.split_terminator('\n').eq(update.split_terminator('\n')) => Ok(()),
         Format::WholeFile => Err(Refused::new(
             Code::AmbiguousLocation,
             "the merged text is not the whole file that the update is",
             "report this as a defect",
         )),
-        Format::Lazy | Format::Fragment => check_snippet(source, &merged, update),
+        Format::Lazy | Format::Fragment => check_snippet(source, merged, update),
         _ => Ok(()),
     }
 }
 
-fn check_snippet(source: &Source, merged: &[&str], update: &str) -> Result<(), Refused> {
+fn check_snippet(source: &Source, merged: &str, update: &str) -> Result<(), Refused> {
     let snippet = Snippet::read(update, |_| false);
     let removed = snippet.removals.iter().map(|name| lazy::declaration(source, name)).collect::<Result<Vec<_>, _>>()?;
-    let kept: Vec<usize> =
-        (0..source.line_count()).filter(|line| !removed.iter().any(|lines| lines.contains(line))).collect();
-    let original: Vec<&str> = kept.iter().map(|&line| source.line(line)).collect();
-    let Err(breach) = law::check(&original, &snippet, merged) else { return Ok(()) };
+    let kept = |line: &usize| !removed.iter().any(|lines| lines.contains(line));
+    // Where nothing is asked to be removed the original is the file.
+    let all: Vec<usize> = (0..source.line_count()).filter(|line| !removed.is_empty() && kept(line)).collect();
+    let without = (!removed.is_empty()).then(|| Source::of_lines(all.iter().map(|&line| source.line(line))));
+    let original = without.as_ref().unwrap_or(source);
+    let kept = |line: usize| if removed.is_empty() { line } else { all[line] };
+    let Err(breach) = law::check(original, &snippet, merged) else { return Ok(()) };
     // The file may hold lines that read like markers; then those of the update may be content.
     let has = |line: &str| source.lines().any(|it| it == line);
     let is_literal = lazy::lines_with_dots(update).any(|line| lazy::is_marker(line) && has(line));
     let is_literal = is_literal && lazy::MarkerLines::of(&source.text).are_content(update);
-    if is_literal && law::check(&original, &Snippet::read(update, has), merged).is_ok() {
+    if is_literal && law::check(original, &Snippet::read(update, has), merged).is_ok() {
         return Ok(());
     }
-    Err(refused(source, &kept, breach))
+    Err(refused(source, kept, breach))
 }
 
-fn refused(source: &Source, kept: &[usize], breach: Breach) -> Refused {
+fn refused(source: &Source, kept: impl Fn(usize) -> usize, breach: Breach) -> Refused {
     let shown = |line: usize| crate::format::quoted(source.line(line));
     let (code, message, hint, line) = match breach {
         Breach::NotTheParts => (
@@ -52,25 +54,25 @@ fn refused(source: &Source, kept: &[usize], breach: Breach) -> Refused {
         ),
         Breach::Lost(line) => (
             Code::AmbiguousDeletion,
-            format!("line {} would go, and nothing in the update stands for it: {}", kept[line] + 1, shown(kept[line])),
+            format!("line {} would go, and nothing in the update stands for it: {}", kept(line) + 1, shown(kept(line))),
             "to keep it, show it; to delete it, show the two lines before and the line after it without a marker between",
-            Some(kept[line]),
+            Some(kept(line)),
         ),
         Breach::Inserted(line) => (
             Code::AmbiguousLocation,
             format!(
                 "the update shows line {} beside a marker, where it does not stand: {}",
-                kept[line] + 1,
-                shown(kept[line])
+                kept(line) + 1,
+                shown(kept(line))
             ),
             "show beside each marker a line as it stands there in the file",
-            Some(kept[line]),
+            Some(kept(line)),
         ),
         Breach::Twice(line) => (
             Code::AmbiguousLocation,
-            format!("a part of the update stands in the file from line {} on, and would stand twice", kept[line] + 1),
+            format!("a part of the update stands in the file from line {} on, and would stand twice", kept(line) + 1),
             "leave out what is there already, or show the lines above and below the copy",
-            Some(kept[line]),
+            Some(kept(line)),
         ),
         Breach::TooMuch => (
             Code::TooLarge,

@@ -1,9 +1,15 @@
 //! Texts that a snippet may make of a file, and such that break the law.
 
-use super::{Breach, check};
+use super::Breach;
 use crate::lazy::Snippet;
+use crate::source::Source;
 
 const FILE: &str = "head one\n  first line\n  second line\n  third line\nend one\nhead two\n  other line\nend two";
+
+fn check(original: &[&str], snippet: &Snippet<'_>, merged: &[&str]) -> Result<(), Breach> {
+    let merged: String = merged.iter().flat_map(|line| [*line, "\n"]).collect();
+    super::check(&Source::of_lines(original.iter().copied()), snippet, &merged)
+}
 
 fn checked(update: &str, merged: &str) -> Result<(), Breach> {
     let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
@@ -98,4 +104,18 @@ fn many_equal_parts_are_checked_in_bounded_time() {
     let update = "same\n// ...\n".repeat(500);
     // Either answer is right, if it comes.
     let _ = check(&file, &Snippet::read(&update, |_| false), &file);
+}
+
+#[test]
+fn lines_that_both_texts_have_are_not_read_again() {
+    let lines = ["", "a", "a\nb", "a\nb\na", "\n", "b\n\na", "a\na\na", "b", "a\nb\nc\nb\na"];
+    for old in lines.map(|text| if text.is_empty() { String::new() } else { format!("{text}\n") }) {
+        for new in lines.iter().flat_map(|text| [(*text).to_owned(), format!("{text}\n")]) {
+            let source = Source::of_lines(old.split_terminator('\n'));
+            let (same, middle) = super::changed(&source, &new);
+            let all = source.lines().collect::<Vec<_>>();
+            let made = [&all[..same.start], &middle, &all[same.end..]].concat();
+            assert_eq!(made, new.split_terminator('\n').collect::<Vec<_>>(), "{old:?} {new:?}");
+        }
+    }
 }
