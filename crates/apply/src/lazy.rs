@@ -74,7 +74,7 @@ use align::{Alignment, Problem};
 use anchored::Ends;
 use boundaries::Boundaries;
 use changes::Change;
-use lines::UNIT;
+use lines::{Says, UNIT};
 use prepared::{PreparedSnippet, Scoring};
 use seams::Seams;
 use window::Windows;
@@ -214,7 +214,8 @@ fn aligned(
             "split the update, or show lines that stand once in the file",
         ));
     }
-    let delete: Vec<i32> = source.lines().map(|line| if is_blank(line) { UNIT / 10 } else { UNIT }).collect();
+    let cost = |says: &Says| if *says == Says::Nothing { UNIT / 10 } else { UNIT };
+    let delete: Vec<i32> = lines.says().iter().map(cost).collect();
     let tokens =
         [Scoring::FewestDeleted, Scoring::MostMatched, Scoring::Lenient].map(|scoring| prepared.tokens(scoring));
     let cheap = vec![UNIT / 10; source.line_count()];

@@ -11,6 +11,7 @@ use crate::parsed::ParseProvider;
 use crate::source::{Source, as_text, edits, raw_edits, with_lf};
 use crate::splice::{Located, in_order};
 use crate::verify;
+use memchr::memmem;
 use std::borrow::Cow;
 
 /// Larger originals are refused: far above any source file, and small enough to hold several copies (bytes).
@@ -116,17 +117,20 @@ fn text_of(source: &Source, written: &str, options: &Options, asked: Asked) -> R
 /// Whether the result already has the snippet as it is, at one place, so that merging again changes nothing.
 fn is_already_applied(merged: &Merged, update: &str) -> bool {
     let full = |text: &str| text.lines().filter(|line| !lazy::is_blank(line)).count();
+    // No more lines are counted than say it.
+    let has_more = |text: &str, most: usize| text.lines().filter(|line| !lazy::is_blank(line)).nth(most).is_some();
     let is_part = match merged.how.format {
         Format::Lazy => true,
         // It is no whole file of its result.
-        Format::Fragment => full(update) * 2 < full(&merged.text),
+        Format::Fragment => has_more(&merged.text, full(update) * 2),
         _ => false,
     };
     if !is_part || merged.how.stage != Stage::Lines {
         return false;
     }
     let text = merged.text.strip_prefix('\u{feff}').unwrap_or(&merged.text);
-    let text = if text.contains("\r\n") { Cow::Owned(with_lf(text)) } else { Cow::Borrowed(text) };
+    let text =
+        if memmem::find(text.as_bytes(), b"\r\n").is_some() { Cow::Owned(with_lf(text)) } else { Cow::Borrowed(text) };
     lazy::is_applied(&text, update)
 }
 

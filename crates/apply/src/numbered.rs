@@ -3,7 +3,7 @@
 //! Invariant: the places of a number are in order, and what a number is called by depends on the text alone.
 
 use foldhash::fast::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// Slots of a table at first.
 const MIN_SLOTS: usize = 64;
@@ -62,7 +62,9 @@ impl Numbers {
 
     fn hash(&self, text: &str) -> u32 {
         // Not all bits are set, so that no slot is an empty one.
-        (self.hasher.hash_one(text) >> 33) as u32
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(text.as_bytes());
+        (hasher.finish() >> 33) as u32
     }
 
     /// The number that has a hash and is the one asked for, or the slot in which it would stand.

@@ -190,6 +190,8 @@ pub(super) struct Row {
 
 /// What is asked on the way along the lines of a file.
 pub(super) trait Visit {
+    /// Whether there may be lines at which one that goes may be replaced.
+    fn asks(&self) -> bool;
     /// The next line from one on, before another, at which a line that goes may be one in whose place the next of the part comes.
     fn next(&self, from: usize, before: usize) -> Option<usize>;
     /// A way that no other one surpasses.
@@ -202,18 +204,22 @@ impl Row {
     /// The row of ways.
     pub fn of(mut steps: Vec<Step>) -> Row {
         steps.sort_by_key(|(line, kind, _)| line << 2 | *kind as usize);
-        let mut kept = Vec::with_capacity(steps.len());
-        for group in steps.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
-            let [(line, kind, trail), rest @ ..] = group else { continue };
-            if rest.is_empty() {
-                kept.push((*line, *kind, *trail));
-                continue;
-            }
+        let (mut at, mut kept) = (0, 0);
+        while at < steps.len() {
+            let (line, kind, _) = steps[at];
+            let count = steps[at..].iter().take_while(|step| (step.0, step.1) == (line, kind)).count();
             let mut ways = Ways::default();
-            group.iter().for_each(|(_, _, trail)| ways.add(*trail));
-            kept.extend(ways.iter().map(|trail| (*line, *kind, *trail)));
+            match count {
+                1 => (steps[kept], kept) = (steps[at], kept + 1),
+                _ => steps[at..at + count].iter().for_each(|(_, _, trail)| ways.add(*trail)),
+            }
+            for trail in ways.iter() {
+                (steps[kept], kept) = ((line, kind, *trail), kept + 1);
+            }
+            at += count;
         }
-        Row { steps: kept }
+        steps.truncate(kept);
+        Row { steps }
     }
 
     /// The ways whose last line is one of the file: the number of its lines that are read, and the way.
@@ -236,9 +242,12 @@ impl Row {
                 while stops.next_if(|&stop| stop < step).is_some() {}
             }
             let known = step.into_iter().chain(stops.peek().copied()).min();
-            let reached = cell.gap.first().map_or(0, |way| gone.reach(at, bound - way.cost) + 1);
+            // Between two lines that follow each other nothing is asked.
+            let asks = visit.asks() && known.is_none_or(|known| known > at + 1);
+            let way = cell.gap.first().filter(|_| asks);
+            let reached = way.map_or(0, |way| gone.reach(at, bound - way.cost) + 1);
             let before = known.unwrap_or(usize::MAX).min(reached);
-            let replaced = visit.next(at + 1, before);
+            let replaced = if asks { visit.next(at + 1, before) } else { None };
             let Some(line) = replaced.or(known) else { break };
             let cost = gone.lines(at..line);
             cell.matched.count = 0;
@@ -272,6 +281,10 @@ pub(super) struct Ends {
 }
 
 impl Visit for Ends {
+    fn asks(&self) -> bool {
+        false
+    }
+
     fn next(&self, _: usize, _: usize) -> Option<usize> {
         None
     }
@@ -286,11 +299,12 @@ impl Visit for Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lazy::lines::Says;
 
     fn swept(steps: Vec<Step>, stops: &[usize]) -> Vec<(usize, Cell)> {
         let bound = 20 * UNIT;
         let mut seen = Ends::default();
-        let gone = Gone::of(std::iter::repeat_n("a line of text", 9));
+        let gone = Gone::of(&[Says::Much; 9]);
         let mut within = Steps::of(bound);
         within.extend(steps);
         Row::of(within.steps).sweep(&gone, bound, stops.iter().copied(), &mut seen);

@@ -125,18 +125,17 @@ impl<'l> Seen<'l> {
     }
 }
 
-/// A line that is not blank: where it stands, its number and its text.
+/// A line that is not blank: where it stands, and its number.
 #[derive(Clone, Copy)]
-struct Line<'l> {
-    at: usize,
+struct Line {
+    at: u32,
     id: u32,
-    text: &'l str,
 }
 
 /// Lines of the original and the lines of a part in their place, blank ones left out.
-pub(super) struct Replaced<'l> {
-    old: Vec<Line<'l>>,
-    new: Vec<Line<'l>>,
+pub(super) struct Replaced {
+    old: Vec<Line>,
+    new: Vec<Line>,
     /// Where they differ, whatever the indentation: the lines that go and those that come.
     hunks: Vec<[Range<usize>; 2]>,
     /// A blank line at the edge of those that go, of which there are more than of those that come.
@@ -156,9 +155,9 @@ fn fewer_blanks(gone: impl Iterator<Item = u32> + Clone, comes: impl Iterator<It
     count > blanks(&mut comes.clone()).max(before.map_or(0, last_blanks))
 }
 
-impl<'l> Replaced<'l> {
+impl Replaced {
     /// The lines of an original and those that stand there now; nothing where a blank line is lost whatever else is, if that is enough.
-    pub fn of(gone: &[u32], comes: &[u32], seen: &mut Seen<'l>, is_enough: bool) -> Option<Replaced<'l>> {
+    pub fn of(gone: &[u32], comes: &[u32], seen: &mut Seen<'_>, is_enough: bool) -> Option<Replaced> {
         let [gone_words, comes_words] =
             [gone, comes].map(|ids| ids.iter().map(|&id| seen.trimmed(id)).collect::<Vec<u32>>());
         let above = fewer_blanks(gone_words.iter().copied(), comes_words.iter().copied());
@@ -167,9 +166,9 @@ impl<'l> Replaced<'l> {
         if is_enough && blank.is_some() {
             return None;
         }
-        let full = |ids: &[u32], words: &[u32]| -> Vec<Line<'l>> {
+        let full = |ids: &[u32], words: &[u32]| -> Vec<Line> {
             let lines = ids.iter().zip(words).enumerate().filter(|(_, (_, words))| **words != BLANK);
-            lines.map(|(at, (&id, _))| Line { at, id, text: seen.texts.text(id) }).collect()
+            lines.map(|(at, (&id, _))| Line { at: at as u32, id }).collect()
         };
         let (old, new) = (full(gone, &gone_words), full(comes, &comes_words));
         let ([before, after], count) = seen.tokens([&gone_words, &comes_words]);
@@ -183,10 +182,11 @@ impl<'l> Replaced<'l> {
     }
 
     /// A line of the original that is gone beyond the outermost ones that the part shows, with nothing in its place.
-    pub fn lost(&self, part: &Part<'_>, seen: &mut Seen<'l>) -> Option<usize> {
-        let firm = self.firm();
+    pub fn lost(&self, part: &Part<'_>, seen: &mut Seen<'_>) -> Option<usize> {
+        let firm = self.firm(&seen.texts);
         // A head of another name, above the same line, is that of the same block.
-        let renamed: Vec<usize> = self.hunks.iter().filter_map(|[gone, comes]| self.renamed(gone, comes)).collect();
+        let renamed: Vec<u32> =
+            self.hunks.iter().filter_map(|[gone, comes]| self.renamed(gone, comes, &seen.texts)).collect();
         for [gone, comes] in &self.hunks {
             let is_between = firm.start < comes.start && comes.end < firm.end;
             if is_between || gone.is_empty() {
@@ -200,52 +200,55 @@ impl<'l> Replaced<'l> {
             let mut goes = self.old[gone.clone()].iter().filter(|line| !renamed.contains(&line.at));
             let lost = goes.find(|old| !left.any(|new| seen.stands_for(new.id, old.id)));
             if let Some(line) = lost {
-                return Some(line.at);
+                return Some(line.at as usize);
             }
         }
         self.blank
     }
 
     /// The line of the original that declares what the part declares by another name, where the same line with text is next below both.
-    fn renamed(&self, gone: &Range<usize>, comes: &Range<usize>) -> Option<usize> {
+    fn renamed(&self, gone: &Range<usize>, comes: &Range<usize>, texts: &Texts<'_>) -> Option<u32> {
         let (old, new) = (self.old[gone.clone()].last()?, self.new[comes.clone()].last()?);
-        let (next_old, next_new) = (self.old.get(gone.end)?, self.new.get(comes.end)?);
-        let is_next = next_old.id == next_new.id && is_distinctive(next_old.text);
-        let declare = || declared_name(old.text).is_some() && declared_name(new.text).is_some();
-        (is_next && indent(old.text) == indent(new.text) && declare()).then_some(old.at)
+        let next = self.old.get(gone.end).zip(self.new.get(comes.end)).filter(|(old, new)| old.id == new.id)?.0;
+        let (old_text, new_text) = (texts.text(old.id), texts.text(new.id));
+        let declare = || declared_name(old_text).is_some() && declared_name(new_text).is_some();
+        let is_next = is_distinctive(texts.text(next.id)) && indent(old_text) == indent(new_text);
+        (is_next && declare()).then_some(old.at)
     }
 
     /// From before the first line of the part that holds what goes below it, to after the last that holds what goes above it: lines of the
     /// original that are the outermost of the part, or say more than a bracket does, of which any other may be meant.
-    fn firm(&self) -> Range<usize> {
+    fn firm(&self, texts: &Texts<'_>) -> Range<usize> {
         let is_new = |at: &usize| self.hunks.iter().any(|[_, comes]| comes.contains(at));
         let count = self.new.len();
-        let holds = |at: &usize| !is_new(at) && (*at == 0 || at + 1 == count || is_distinctive(self.new[*at].text));
+        let holds =
+            |at: &usize| !is_new(at) && (*at == 0 || at + 1 == count || is_distinctive(texts.text(self.new[*at].id)));
         let first = (0..count).find(holds);
         let last = (0..count).rev().find(holds);
         first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
     }
 
     /// The numbers of the outermost lines of the part that are new.
-    pub fn new_edges(&self) -> impl Iterator<Item = u32> {
+    pub fn new_edges(&self, texts: &Texts<'_>) -> impl Iterator<Item = u32> {
         let edges = [self.new.first().map(|_| 0), self.new.len().checked_sub(1)];
-        edges.into_iter().flatten().filter(|at| self.is_new(*at)).map(|at| self.new[at].id)
+        edges.into_iter().flatten().filter(|at| self.is_new(*at, texts)).map(|at| self.new[at].id)
     }
 
     /// Whether a line of the part is new, distinctive, and in no declaration that is new.
-    fn is_new(&self, at: usize) -> bool {
+    fn is_new(&self, at: usize, texts: &Texts<'_>) -> bool {
         let comes = |at: usize| self.hunks.iter().any(|[_, comes]| comes.contains(&at));
-        let line = self.new[at].text;
+        let text = |at: usize| texts.text(self.new[at].id);
+        let line = text(at);
         let is_in_new = || {
             let mut depth = indent(line).len();
             let heads = (0..at).rev().filter(move |&above| {
-                let is_out = indent(self.new[above].text).len() < depth;
+                let is_out = indent(text(above)).len() < depth;
                 if is_out {
-                    depth = indent(self.new[above].text).len();
+                    depth = indent(text(above)).len();
                 }
                 is_out
             });
-            heads.into_iter().any(|head| comes(head) && declared_name(self.new[head].text).is_some())
+            heads.into_iter().any(|head| comes(head) && declared_name(text(head)).is_some())
         };
         comes(at) && is_distinctive(line) && !is_in_new()
     }
@@ -257,29 +260,30 @@ impl<'l> Replaced<'l> {
         part: &Part<'_>,
         gone: &Range<usize>,
         comes: &Range<usize>,
-        seen: &mut Seen<'l>,
+        seen: &mut Seen<'_>,
     ) -> bool {
         let (Some(old), Some(new)) = (self.old.last(), self.new.last()) else { return false };
-        let depth = |line: &str| indent(line).len();
         if gone.end != self.old.len() || comes.end != self.new.len() {
             return false;
         }
+        let depth = |line: &Line| indent(seen.texts.text(line.id)).len();
         // The head stands above, or is new in the place of one of its name.
-        let head = (0..comes.end).rev().find(|&at| depth(self.new[at].text) < depth(new.text));
-        let Some(head) = head else { return false };
-        let is_inside = self.old[gone.clone()].iter().all(|line| depth(line.text) > depth(self.new[head].text))
-            || gone.start == 0
-                && seen.stands_for(self.new[head].id, self.old[0].id)
-                && depth(self.new[head].text) == depth(self.old[0].text);
+        let head = (0..comes.end).rev().find(|&at| depth(&self.new[at]) < depth(new));
+        let Some((at, head)) = head.map(|at| (at, self.new[at])) else { return false };
+        let is_deeper = self.old[gone.clone()].iter().all(|line| depth(line) > depth(&head));
+        let may_be_inside = is_deeper || gone.start == 0 && depth(&head) == depth(&self.old[0]);
+        let lines = &part.lines;
         let is_out = part
             .marker_below
-            .is_none_or(|marker| marker <= depth(part.lines[part.lines.len().saturating_sub(self.new.len() - head)]));
-        declared_name(self.new[head].text).is_some()
-            && is_inside
+            .is_none_or(|marker| marker <= indent(lines[lines.len().saturating_sub(self.new.len() - at)]).len());
+        let (old_text, new_text) = (seen.texts.text(old.id), seen.texts.text(new.id));
+        declared_name(seen.texts.text(head.id)).is_some()
+            && may_be_inside
             && is_out
-            && depth(old.text) == depth(new.text)
-            && leaves(old.text)
-            && leaves(new.text)
+            && depth(old) == depth(new)
+            && leaves(old_text)
+            && leaves(new_text)
+            && (is_deeper || seen.stands_for(head.id, self.old[0].id))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a segment has one shift, on which its informative lines agree; only leading white space changes.
 
-use super::lines::{Lines, MIN_INFORMATION, information, is_blank};
+use super::lines::{Lines, MIN_INFORMATION, blanks, information, is_blank};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ pub(crate) fn shifted<'l>(line: &'l str, shift: Option<&Shift>) -> Cow<'l, str> 
 
 /// The blanks at the beginning of a line.
 pub(crate) fn indent(line: &str) -> &str {
-    let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let blanks = blanks(line);
     let is_whole = line.as_bytes().get(blanks).is_none_or(u8::is_ascii_graphic);
     if is_whole { &line[..blanks] } else { &line[..line.len() - line.trim_start().len()] }
 }

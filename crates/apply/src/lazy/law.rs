@@ -187,15 +187,16 @@ impl Law<'_> {
                         let piece = begin..place - above;
                         for start in self.pieces(piece.clone(), way.from, last) {
                             let lines = [way.start..begin, way.from..start];
+                            let (start, from) = (piece.end, start + piece.len());
+                            let way = Way { start, end: place + part.lines.len(), from };
+                            // Another way leads there, and of several breaches the first is told.
+                            if self.breach.is_some() && next.contains(&way) {
+                                self.compared(&lines);
+                                continue;
+                            }
                             let gone = last.map_or(Ok(()), |last| self.accounts(last, lines, &mut known));
                             match gone {
-                                Ok(()) => {
-                                    next.insert(Way {
-                                        start: piece.end,
-                                        end: place + part.lines.len(),
-                                        from: start + piece.len(),
-                                    });
-                                }
+                                Ok(()) => _ = next.insert(way),
                                 Err(breach) => _ = self.breach.get_or_insert(breach),
                             }
                         }
@@ -277,10 +278,15 @@ impl Law<'_> {
         }
     }
 
+    /// Counts lines that are compared.
+    fn compared(&mut self, lines: &[Range<usize>; 2]) {
+        self.left = self.left.saturating_sub(lines[0].len() + lines[1].len());
+    }
+
     /// Checks that lines of the original are gone because a part, as it stands in the merged text, stands for them.
     fn accounts(&mut self, part: &Part<'_>, lines: [Range<usize>; 2], known: &mut Accounts) -> Result<(), Breach> {
+        self.compared(&lines);
         let [new, old] = lines;
-        self.left = self.left.saturating_sub(new.len() + old.len());
         let key = [new.start, new.end, old.start, old.end];
         if let Some(accounts) = known.get(&key) {
             return *accounts;
@@ -295,7 +301,10 @@ impl Law<'_> {
             None => Err(Breach::Lost(old.start)),
             Some(replaced) => match replaced.lost(part, &mut self.seen) {
                 Some(line) => Err(Breach::Lost(old.start + line)),
-                None => replaced.new_edges().find_map(only).map_or(Ok(()), |line| Err(Breach::Inserted(line))),
+                None => replaced
+                    .new_edges(&self.seen.texts)
+                    .find_map(only)
+                    .map_or(Ok(()), |line| Err(Breach::Inserted(line))),
             },
         };
         known.insert(key, accounts);

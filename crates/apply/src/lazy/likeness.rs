@@ -63,17 +63,15 @@ impl<'l> LineFeatures<'l> {
         if self.indent == other.indent && self.is_same_thing(other) {
             return true;
         }
-        if bring_others(self.line, other.line) {
-            return false;
-        }
         let (first, second) = (self.words().len(), other.words().len());
         if first + second == 0 {
             // Two lines of brackets alone.
-            return !is_blank(other.line);
+            return !is_blank(other.line) && !bring_others(self.line, other.line);
         }
         let common = self.common_words(other);
         let has_enough = 2.0 * common as f64 / (first + second) as f64 >= MIN_SIMILARITY;
-        has_enough || self.may_be_form_of(other) && self.share(common, other) >= OTHER_NUMBERS
+        let is_similar = has_enough || self.may_be_form_of(other) && self.share(common, other) >= OTHER_NUMBERS;
+        is_similar && !bring_others(self.line, other.line)
     }
 
     fn key(&self) -> Option<Key<'l>> {
@@ -93,8 +91,8 @@ impl<'l> LineFeatures<'l> {
 
     /// Whether both lines have words, as deep, and do not name two things.
     fn may_be_form_of(&self, other: &LineFeatures<'_>) -> bool {
-        let name_two = self.key().zip(other.key()).is_some_and(|(one, two)| one.name() != two.name());
-        self.indent == other.indent && !name_two && !self.words().is_empty() && !other.words().is_empty()
+        let name_two = || self.key().zip(other.key()).is_some_and(|(one, two)| one.name() != two.name());
+        self.indent == other.indent && !self.words().is_empty() && !other.words().is_empty() && !name_two()
     }
 
     /// The share of so many common words.

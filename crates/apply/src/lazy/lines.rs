@@ -4,6 +4,9 @@
 
 use crate::numbered::{Numbers, Places};
 use crate::source::Source;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// One unit of worth; a long line that occurs once is worth six.
 pub(crate) const UNIT: i32 = 100;
@@ -17,6 +20,35 @@ pub(crate) struct Lines<'o> {
     numbers: &'o Numbers,
     /// The number of each line.
     pub ids: &'o [u32],
+    /// How much each line says, once it is asked for.
+    says: OnceCell<Vec<Says>>,
+    /// What is known of blocks by the lines that head them.
+    pub(super) blocks: RefCell<BTreeMap<usize, Block>>,
+}
+
+/// The lines inside of a block, the line that closes it, and how many lines were read to find them.
+pub(super) type Block = (Range<usize>, Option<usize>, usize);
+
+/// How much a line says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Says {
+    /// It is blank.
+    Nothing,
+    /// It is a bracket or a short word.
+    Little,
+    /// It is more.
+    Much,
+}
+
+impl Says {
+    /// That of a line.
+    pub fn of(line: &str) -> Says {
+        match () {
+            () if is_blank(line) => Says::Nothing,
+            () if is_distinctive(line) => Says::Much,
+            () => Says::Little,
+        }
+    }
 }
 
 /// Statistics of a line in the file.
@@ -34,7 +66,15 @@ impl<'o> Lines<'o> {
     /// Those of a file.
     pub fn of(source: &'o Source) -> Lines<'o> {
         let numbers = source.numbers();
-        Lines { source, numbers, ids: &numbers.ids }
+        Lines { source, numbers, ids: &numbers.ids, says: OnceCell::new(), blocks: RefCell::default() }
+    }
+
+    /// How much each line says.
+    pub(super) fn says(&self) -> &[Says] {
+        self.says.get_or_init(|| {
+            let all: Vec<Says> = (0..self.count() as u32).map(|id| Says::of(self.text(id))).collect();
+            self.ids.iter().map(|&id| all[id as usize]).collect()
+        })
     }
 
     /// Where each number stands.
@@ -140,7 +180,7 @@ const KINDS: [u8; 256] = {
 /// The number of letters and digits of a line, at most `max`.
 fn letters(text: &str, max: usize) -> i32 {
     let mut letters = 0;
-    for byte in text.bytes() {
+    for &byte in &text.as_bytes()[blanks(text)..] {
         match KINDS[usize::from(byte)] {
             NO_ASCII => return text.chars().filter(|c| c.is_alphanumeric()).take(max).count() as i32,
             kind => letters += usize::from(kind),
@@ -158,10 +198,19 @@ pub(crate) const MIN_INFORMATION: i32 = 2 * UNIT;
 /// Whether a line has only white space.
 pub(crate) fn is_blank(line: &str) -> bool {
     // The first byte that is no white space decides for nearly every line.
-    match line.bytes().find(|byte| !matches!(byte, b' ' | b'\t')) {
+    match line.as_bytes().get(blanks(line)) {
         None => true,
         Some(byte) => !byte.is_ascii_graphic() && line.chars().all(char::is_whitespace),
     }
+}
+
+/// How many blanks and tabs a line begins with.
+pub(super) fn blanks(line: &str) -> usize {
+    let bytes = line.as_bytes();
+    // Most lines begin with blanks, if with any: many are compared at once.
+    let (words, _) = bytes.as_chunks::<8>();
+    let whole = 8 * words.iter().take_while(|word| **word == [b' '; 8]).count();
+    whole + bytes[whole..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 /// The first lines of places, each once, as a message names them: `line 3`, `lines 3 and 9`.

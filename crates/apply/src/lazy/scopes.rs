@@ -105,10 +105,30 @@ impl Walk<'_> {
         } else {
             (place.line, place.is_same) = self.line(text, depth);
         }
-        let (inside, closer) = place.line.map_or((0..0, None), |line| block(self.source, line, &mut self.left));
+        let (inside, closer) = place.line.map_or((0..0, None), |line| self.block(line));
         let is_new = place.line.is_none() && (place.closes_new || self.lines.id_of(text).is_none());
         self.open.push(Open { number, depth, head: place.line, is_new, inside, closer });
         place
+    }
+
+    /// The lines inside of the block that a line heads, and the line that closes it, as long as lines may be walked.
+    fn block(&mut self, head: usize) -> (Range<usize>, Option<usize>) {
+        let known = self.lines.blocks.borrow().get(&head).cloned();
+        let Some((inside, closer, walked)) = known else {
+            let before = self.left;
+            let (inside, closer) = block(self.source, head, &mut self.left);
+            if self.left > 0 {
+                let found = (inside.clone(), closer, before - self.left);
+                self.lines.blocks.borrow_mut().insert(head, found);
+            }
+            return (inside, closer);
+        };
+        if walked > 0 && self.left <= walked {
+            self.left = 0;
+            return (0..0, None);
+        }
+        self.left -= walked;
+        (inside, closer)
     }
 
     /// The place of a bracket alone that opens the block of the head right above it: that of the file's own bracket, and none in a new block.

@@ -17,6 +17,10 @@ pub(super) struct On<'o> {
 }
 
 impl Visit for On<'_> {
+    fn asks(&self) -> bool {
+        self.weights.has_kin(self.token)
+    }
+
     fn next(&self, from: usize, before: usize) -> Option<usize> {
         self.weights.next_of_kin(self.token, from, before)
     }

@@ -4,7 +4,7 @@
 
 use super::indent::indent;
 use super::keys::{bring_others, declared_name};
-use super::lines::{Lines, UNIT, is_blank, is_distinctive};
+use super::lines::{Lines, Says, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
 use crate::source::Source;
@@ -37,13 +37,15 @@ pub(super) struct Gone(Vec<i32>);
 
 impl Gone {
     /// Those of lines. Of the largest file that is read the sum fits: a line of five bytes costs a unit.
-    pub fn of<'l>(lines: impl Iterator<Item = &'l str>) -> Gone {
+    pub fn of(lines: &[Says]) -> Gone {
+        let mut sums = Vec::with_capacity(lines.len() + 1);
         let mut sum = 0_i32;
-        let sums = lines.map(|line| {
-            sum = sum.saturating_add(cost_of_line(line));
-            sum
-        });
-        Gone(std::iter::once(0).chain(sums).collect())
+        sums.push(sum);
+        for line in lines {
+            sum = sum.saturating_add(cost_of(*line));
+            sums.push(sum);
+        }
+        Gone(sums)
     }
 
     /// That of a line.
@@ -127,7 +129,7 @@ impl<'w> Weights<'w> {
                 return if is_twice { DECLARED_TWICE } else { 0 };
             };
             let text = prepared.text(token);
-            let cost = cost_of_line(text);
+            let cost = cost_of(Says::of(text));
             match () {
                 () if in_new_block[token] || prepared.is_apart(token) => IN_NEW_BLOCK.min(cost),
                 () if is_distinctive(text) && lines.count_of(id) == 1 => DOUBLED * cost,
@@ -135,7 +137,7 @@ impl<'w> Weights<'w> {
             }
         };
         let new = (0..prepared.len()).map(cost).collect();
-        let gone = Gone::of(source.lines());
+        let gone = Gone::of(lines.says());
         let kin = texts().map(|text| text.map_or(0, kin)).collect();
         let brackets = texts().map(|text| brackets(text.unwrap_or_default())).collect();
         let worth =
@@ -194,13 +196,13 @@ impl<'w> Weights<'w> {
         let words = |token: usize| self.text(token).trim();
         let telling = (0..self.prepared.len()).filter(|&token| self.is_telling[token]);
         let mut times: HashMap<&str, u32> = telling.map(|token| (words(token), 0)).collect();
-        // Most lines differ in their first bytes.
-        let mut firsts = [false; FIRSTS];
-        times.keys().filter_map(|words| first_bytes(words)).for_each(|bytes| firsts[bytes] = true);
+        // Most lines differ in their last bytes; few end with white space or another sign that is not ASCII.
+        let mut ends = [false; ENDS];
+        times.keys().filter_map(|words| end(words)).for_each(|end| ends[end] = true);
         for line in self.source.lines() {
-            let words = &line[indent(line).len()..];
-            let may_be = first_bytes(words).is_some_and(|bytes| firsts[bytes]);
-            if let Some(times) = Some(words.trim_end()).filter(|_| may_be).and_then(|words| times.get_mut(words)) {
+            let is_plain = line.as_bytes().last().is_some_and(u8::is_ascii_graphic);
+            let may_be = if is_plain { end(line).is_some_and(|end| ends[end]) } else { !line.is_empty() };
+            if let Some(times) = Some(line).filter(|_| may_be).and_then(|line| times.get_mut(line.trim())) {
                 *times += 1;
             }
         }
@@ -284,10 +286,15 @@ impl<'w> Weights<'w> {
         sums.iter().map(|sum| sum.abs()).sum::<i32>().min(2)
     }
 
+    /// Whether a line of the snippet is long enough for others to begin as it does.
+    pub fn has_kin(&self, token: usize) -> bool {
+        self.kin[token] != 0
+    }
+
     /// The next line from one on, before another, that begins as a line of the snippet does.
     pub fn next_of_kin(&self, token: usize, from: usize, before: usize) -> Option<usize> {
         let kin = self.kin[token];
-        let before = if kin == 0 { from } else { before.min(self.source.line_count()) };
+        let before = if self.has_kin(token) { before.min(self.source.line_count()) } else { from };
         (from..before).find(|&line| self.kin_of_line(line) == kin)
     }
 
@@ -342,11 +349,11 @@ fn in_new_blocks(prepared: &PreparedSnippet<'_>, ids: &[Option<u32>], places: &[
     inside
 }
 
-fn cost_of_line(line: &str) -> i32 {
-    match () {
-        () if is_blank(line) => BLANK,
-        () if is_distinctive(line) => UNIT,
-        () => UNIT / 2,
+fn cost_of(line: Says) -> i32 {
+    match line {
+        Says::Nothing => BLANK,
+        Says::Much => UNIT,
+        Says::Little => UNIT / 2,
     }
 }
 
@@ -356,12 +363,13 @@ fn kin(line: &str) -> u32 {
     if begins().count() < KIN { 0 } else { hash(begins()) as u32 | 1 }
 }
 
-/// So many numbers stand for the first bytes of lines.
-const FIRSTS: usize = 1 << 12;
+/// So many numbers stand for the ends of lines.
+const ENDS: usize = 1 << 12;
 
-/// The first two bytes of words, as a number: all lines that are more than a bracket have as many.
-fn first_bytes(words: &str) -> Option<usize> {
-    words.as_bytes().first_chunk().map(|[first, second]| usize::from(*first) << 4 ^ usize::from(*second))
+/// The last four bytes of a line, as a number: all lines that are more than a bracket have as many.
+fn end(line: &str) -> Option<usize> {
+    let bytes = u32::from_le_bytes(*line.as_bytes().last_chunk()?);
+    Some(bytes.wrapping_mul(0x9e37_79b1) as usize >> 20 & (ENDS - 1))
 }
 
 /// A number of bytes (FNV-1a).
