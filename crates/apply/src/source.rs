@@ -10,8 +10,8 @@ use crate::outcome::{Code, Edit, Refused};
 use crate::splice::Splice;
 use imara_diff::{Algorithm, Diff, InternedInput};
 use memchr::{memchr_iter, memmem, memrchr};
+use std::cell::OnceCell;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 const BOM: &str = "\u{feff}";
 
@@ -27,7 +27,7 @@ pub(crate) struct Source {
     final_newline: bool,
     encoding: Encoding,
     /// Its lines as numbers, once they are asked for.
-    numbers: OnceLock<Numbers>,
+    numbers: OnceCell<Numbers>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,14 +83,14 @@ impl Source {
             text.push('\n');
         }
         let starts = line_starts(&text);
-        Ok(Source { text, starts, ends, bom, final_newline, encoding, numbers: OnceLock::new() })
+        Ok(Source { text, starts, ends, bom, final_newline, encoding, numbers: OnceCell::new() })
     }
 
     /// A file of some lines, as they are.
     pub fn of_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Source {
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
         let starts = line_starts(&text);
-        let (ends, encoding, numbers) = (LineEnds::Lf, Encoding::Utf8, OnceLock::new());
+        let (ends, encoding, numbers) = (LineEnds::Lf, Encoding::Utf8, OnceCell::new());
         Source { text, starts, ends, bom: false, final_newline: true, encoding, numbers }
     }
 

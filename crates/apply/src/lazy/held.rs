@@ -7,8 +7,8 @@ use super::indent::indent;
 use super::keys::{Key, declared_name, key};
 use super::likeness::are_similar;
 use super::lines::{Lines, is_distinctive};
-use foldhash::HashMap;
 use imara_diff::{Algorithm, Diff, Token};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Pairs of lines up to which the smallest difference is looked for, whose work grows with them.
@@ -26,13 +26,13 @@ pub(super) struct Part<'u> {
 pub(super) struct Texts<'l> {
     lines: &'l Lines<'l>,
     more: Vec<&'l str>,
-    numbers: HashMap<&'l str, u32>,
+    numbers: BTreeMap<&'l str, u32>,
 }
 
 impl<'l> Texts<'l> {
     /// Those of an original.
     pub fn of(lines: &'l Lines<'l>) -> Texts<'l> {
-        Texts { lines, more: Vec::new(), numbers: HashMap::default() }
+        Texts { lines, more: Vec::new(), numbers: BTreeMap::default() }
     }
 
     /// How many numbers there are.
@@ -74,9 +74,9 @@ pub(super) struct Seen<'l> {
     pub texts: Texts<'l>,
     /// The number of what each line is without the blanks around it.
     trimmed: Vec<u32>,
-    words: HashMap<&'l str, u32>,
+    words: BTreeMap<&'l str, u32>,
     /// Which lines stand for which.
-    stands_for: HashMap<(u32, u32), bool>,
+    stands_for: BTreeMap<(u32, u32), bool>,
     /// For each number of words, the last comparison in which it was met, and its token there.
     tokens: Vec<(u32, u32)>,
     comparisons: u32,
@@ -86,7 +86,7 @@ impl<'l> Seen<'l> {
     /// What is known of lines: nothing yet.
     pub fn of(texts: Texts<'l>) -> Seen<'l> {
         let trimmed = vec![UNSEEN; texts.count()];
-        let (words, stands_for) = (HashMap::from_iter([("", BLANK)]), HashMap::default());
+        let (words, stands_for) = (BTreeMap::from([("", BLANK)]), BTreeMap::default());
         Seen { texts, trimmed, words, stands_for, tokens: Vec::new(), comparisons: 0 }
     }
 

@@ -8,8 +8,8 @@ use super::lines::{Lines, Says, UNIT, is_blank, is_distinctive};
 use super::prepared::PreparedSnippet;
 use super::scopes::{self, Place, is_closer};
 use crate::source::Source;
-use foldhash::HashMap;
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// How many times its worth a line costs as a new one that stands once in the file: it would be doubled.
@@ -195,7 +195,7 @@ impl<'w> Weights<'w> {
     fn times_of_all_words(&self) -> Vec<u32> {
         let words = |token: usize| self.text(token).trim();
         let telling = (0..self.prepared.len()).filter(|&token| self.is_telling[token]);
-        let mut times: HashMap<&str, u32> = telling.map(|token| (words(token), 0)).collect();
+        let mut times: BTreeMap<&str, u32> = telling.map(|token| (words(token), 0)).collect();
         // Most lines differ in their last bytes; few end with white space or another sign that is not ASCII.
         let mut ends = [false; ENDS];
         times.keys().filter_map(|words| end(words)).for_each(|end| ends[end] = true);
