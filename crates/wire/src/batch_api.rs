@@ -224,7 +224,15 @@ struct Line<'a> {
 #[derive(Deserialize)]
 struct Response {
     status_code: Option<u16>,
-    body: Option<Answer>,
+    body: Option<Body>,
+}
+
+/// The body of an answer: JSON, or a text that is JSON (llama-stack writes it so).
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Body {
+    Json(Answer),
+    Text(String),
 }
 
 #[derive(Deserialize)]
@@ -247,11 +255,23 @@ struct Tokens {
     output_tokens: Option<u64>,
 }
 
+impl Body {
+    /// The answer in it; a text that is none says nothing of tokens.
+    fn answer(self) -> Answer {
+        match self {
+            Body::Json(answer) => answer,
+            Body::Text(text) => serde_json::from_str(&text).unwrap_or_default(),
+        }
+    }
+}
+
 impl Line<'_> {
     /// The tokens of an answer; `None` of an error.
     fn answer(self) -> Option<Tokens> {
         let body = match (self.response, self.result) {
-            (Some(response), _) => response.body.filter(|_| response.status_code.is_none_or(|code| code < 300))?,
+            (Some(response), _) => {
+                response.body.filter(|_| response.status_code.is_none_or(|code| code < 300))?.answer()
+            }
             (None, Some(result)) => result.message.filter(|_| result.kind == "succeeded")?,
             (None, None) => return None,
         };

@@ -64,6 +64,12 @@ fn every_result_is_counted_once_and_what_has_none_is_missing() {
     let found = results(3, &files);
     assert_eq!((found.succeeded, found.failed, found.missing, found.unknown), (1, 1, 1, 4));
     assert_eq!((found.usage.input, found.usage.output), (Some(5), Some(7)));
+    // As llama-stack 0.7 writes them: the body is a text.
+    let quoted = br#"{"id":"r","custom_id":"request-0","response":{"status_code":200,"request_id":"r","body":"{\"choices\":[],\"usage\":{\"completion_tokens\":20,\"prompt_tokens\":100}}"}}"#;
+    let refused = br#"{"id":"r","custom_id":"request-1","response":{"status_code":400,"body":"no"}}"#;
+    let found = results(3, &[[&quoted[..], b"\n", refused, b"\n"].concat(), Vec::new()]);
+    assert_eq!((found.succeeded, found.failed, found.missing, found.unknown), (1, 1, 1, 0));
+    assert_eq!((found.usage.input, found.usage.output), (Some(100), Some(20)));
     let anthropic = b"{\"custom_id\":\"request-0\",\"result\":{\"type\":\"succeeded\",\"message\":{\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}}}\n\
         {\"custom_id\":\"request-1\",\"result\":{\"type\":\"errored\",\"error\":{}}}";
     let found = results(2, &[anthropic.to_vec()]);
