@@ -14,6 +14,8 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, TokenType
 from gguf.quants import quantize
 
+# What begins a call in chat.jinja. A model that was not trained never writes it, so requests that want calls put a bias on its token.
+TOOL_CALL = "<tool_call>"
 CONTROL_TYPES = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.UNUSED)
 
 
@@ -32,7 +34,9 @@ def main() -> None:
     writer.add_rope_dimension_count(args.hidden // args.heads)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_file_type(7)  # mostly Q8_0
-    copy_tokenizer(vocab, writer)
+    copy_tokenizer(vocab, writer, last=TOOL_CALL)
+    # With a space put before it, the mark that begins an answer is other tokens than a grammar looks for, and no schema is taken.
+    writer.add_add_space_prefix(False)
     count = add_weights(writer, args, np.array(vocab.fields["tokenizer.ggml.token_type"].contents()))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -54,13 +58,18 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def copy_tokenizer(vocab: GGUFReader, writer: GGUFWriter) -> None:
+def copy_tokenizer(vocab: GGUFReader, writer: GGUFWriter, last: str | None = None) -> None:
+    """With `last`, that is the text of the last token, which is found in texts whatever else they could be cut into."""
+    instead = {} if last is None else {"tokenizer.ggml.tokens": last, "tokenizer.ggml.token_type": int(TokenType.USER_DEFINED)}
     for key, field in vocab.fields.items():
         if not key.startswith("tokenizer."):
             continue
         kind = field.types[0]
         if kind == GGUFValueType.ARRAY:
-            writer.add_key_value(key, field.contents(), kind, sub_type=field.types[-1])
+            values = field.contents()
+            if key in instead:
+                values[-1] = instead[key]
+            writer.add_key_value(key, values, kind, sub_type=field.types[-1])
         else:
             writer.add_key_value(key, field.contents(), kind)
 
