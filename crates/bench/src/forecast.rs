@@ -23,6 +23,10 @@ pub struct ProbeTiming {
     pub per_token: f64,
     /// Whether it came in one piece.
     pub is_whole: bool,
+    /// All the time of the answer that was seen (s).
+    pub whole: f64,
+    /// Opening its session, if it had one (s).
+    pub opened: f64,
 }
 
 impl ProbeTiming {
@@ -43,7 +47,7 @@ impl ProbeTiming {
 
 /// Stands for an answer where none was seen yet and the number of requests hangs on how long one takes: a hosted model of medium
 /// size with nothing beside it. Whoever prints such a number says so.
-pub const ASSUMED: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.02, is_whole: false };
+pub const ASSUMED: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.02, is_whole: false, whole: 0.5, opened: 0.0 };
 
 /// How a number is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -70,6 +74,8 @@ pub struct Forecast {
     pub usd_limit: Option<f64>,
     /// Whether times are the most that answers in one piece can take.
     pub is_time_at_most: bool,
+    /// Whether times are those of answers as long as the one that was seen, as nobody asks for a length.
+    pub is_time_as_seen: bool,
     /// Whether a number stands on [`ASSUMED`].
     pub assumed: bool,
     /// How often each listed level runs, the least of them; 0 where none is listed.
@@ -143,6 +149,9 @@ impl Forecast {
             courses_summed.reduce(Level::most).map(|level| Level { basis: level.basis.max(Basis::AtMost), ..level });
         Forecast {
             is_time_at_most: seen.is_some_and(|seen| seen.is_whole),
+            is_time_as_seen: seen.is_some()
+                && config.request.audio.is_some()
+                && config.phases.iter().any(ends_by_count),
             assumed: listed.iter().chain(courses.iter().flatten()).any(|spec| is_assumed(config, spec, seen)),
             calibration_seconds: match config.calibration {
                 Calibration::Off => 0.0,
@@ -245,6 +254,11 @@ fn is_assumed(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> b
     by_time && seen.is_none() && config.target.remote().is_some()
 }
 
+/// Whether a phase takes as long as its answers do.
+fn ends_by_count(spec: &PhaseSpec) -> bool {
+    !matches!(spec.extent, Extent::Duration(_)) && spec.load.rate().is_none()
+}
+
 /// Tells the rounds of a level apart, as their results will be.
 fn name_rounds(levels: &mut [Level]) {
     let names: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
@@ -306,16 +320,20 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
         (input, output) = (input * f64::from(texts), written);
     }
     if config.request.audio.is_some() {
-        // What it takes hangs on the sound, of which the probe had little.
+        // How much is written nobody asks for.
         output = 0.0;
     }
-    let end_to_end = seen.map(|seen| seen.at_most(output));
     let in_flight = f64::from(spec.load.max_in_flight());
     let turns = match spec.load {
         Load::Sessions { turns, .. } => f64::from(turns),
         Load::Agents { ref trace, .. } => trace.steps.len() as f64 / trace.sessions.len().max(1) as f64,
         _ => 1.0,
     };
+    // How much sound or text comes back nobody asks for: the whole time of the one that was seen says what one takes.
+    let end_to_end = seen.map(|seen| match config.request.audio {
+        Some(_) => seen.opened / turns + seen.whole,
+        None => seen.at_most(output),
+    });
     let assumed = is_assumed(config, spec, seen);
     // What is asked for within a time, and paid, is the most if answers are as short as they can be.
     let least = |seen: ProbeTiming| seen.at_least(output);

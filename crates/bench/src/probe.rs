@@ -57,15 +57,17 @@ fn failure_text(failure: &FailureRow) -> String {
 }
 
 fn timing_of(numbers: &RequestNumbers) -> Option<ProbeTiming> {
-    let end_to_end = numbers.e2e_ns? as f64 / 1e9;
+    let whole = numbers.e2e_ns? as f64 / 1e9;
+    let opened = numbers.audio.as_ref().and_then(|audio| audio.opened_ns).unwrap_or(0) as f64 / 1e9;
     let tokens = numbers.tokens_reported.unwrap_or(numbers.tokens_std);
     let Some(ttft) = numbers.ttft_ns else {
-        let per_token = end_to_end / tokens.max(1) as f64;
-        return Some(ProbeTiming { ttft: end_to_end, per_token, is_whole: true });
+        let per_token = whole / tokens.max(1) as f64;
+        return Some(ProbeTiming { ttft: whole, per_token, is_whole: true, whole, opened });
     };
     let ttft = ttft as f64 / 1e9;
     let further = tokens.checked_sub(1).filter(|tokens| *tokens > 0)?;
-    Some(ProbeTiming { ttft, per_token: (end_to_end - ttft).max(0.0) / further as f64, is_whole: false })
+    let per_token = (whole - ttft).max(0.0) / further as f64;
+    Some(ProbeTiming { ttft, per_token, is_whole: false, whole, opened })
 }
 
 #[cfg(test)]

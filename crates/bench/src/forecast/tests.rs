@@ -1,7 +1,7 @@
 //! Forecasts worked out by hand.
 
 use super::*;
-use crate::audio::{AudioTask, Clips, Transcription};
+use crate::audio::{AudioTask, Clips, Realtime, Transcription};
 use crate::plan::{Backoff, Growth, Ramp, Think};
 use crate::prompts::{Lengths, PromptSource};
 use crate::schedule::{Axis, Search};
@@ -54,7 +54,7 @@ fn config(load: Load, extent: Extent, warmup: u64) -> Config {
 }
 
 /// An answer takes 0.5 s to its first token and 100 more of 10 ms: 1.5 s.
-const SEEN: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.01, is_whole: false };
+const SEEN: ProbeTiming = ProbeTiming { ttft: 0.5, per_token: 0.01, is_whole: false, whole: 0.65, opened: 0.0 };
 
 fn total(load: Load, extent: Extent, warmup: u64, seen: Option<ProbeTiming>) -> [Option<f64>; 4] {
     let total = Forecast::of(&config(load, extent, warmup), seen).total();
@@ -77,7 +77,7 @@ fn a_closed_loop_takes_as_many_rounds_as_its_requests_need() {
 #[test]
 fn an_answer_in_one_piece_says_the_least_and_the_most_that_a_longer_one_takes() {
     // 16 tokens in 0.8 s, so 101 of them in 0.8 to 5.05 s.
-    let whole = ProbeTiming { ttft: 0.8, per_token: 0.05, is_whole: true };
+    let whole = ProbeTiming { ttft: 0.8, per_token: 0.05, is_whole: true, whole: 0.8, opened: 0.0 };
     let load = || Load::Closed { concurrency: 4 };
     assert_eq!(total(load(), Extent::Requests(20), 0, Some(whole))[3], Some(25.25), "five rounds at the most");
     let minute = Extent::Duration(Span::from_secs(60));
@@ -94,6 +94,22 @@ fn sound_that_is_sent_has_no_tokens_to_foretell() {
     config.request.audio = Some(AudioTask::Transcription(transcription));
     let total = Forecast::of(&config, Some(SEEN)).total();
     assert_eq!((total.requests, total.input_tokens, total.usd), (Some(22.0), None, None));
+}
+
+#[test]
+fn a_turn_with_sound_takes_as_long_as_the_one_before_the_load_and_a_session_is_opened_once() {
+    let seen = ProbeTiming { ttft: 0.5, per_token: 0.01, is_whole: false, whole: 2.5, opened: 0.3 };
+    let forecast = |load, extent| {
+        let mut config = config(load, extent, 0);
+        let clips = Some(Arc::new(Clips::synthetic(&[2.0], 24_000, &Rng::root(0))));
+        config.request.audio = Some(AudioTask::Realtime(Realtime { clips, wants_sound: true, voice: "v".to_owned() }));
+        Forecast::of(&config, Some(seen))
+    };
+    let alone = forecast(Load::Closed { concurrency: 4 }, Extent::Requests(20));
+    let rounded = |forecast: &Forecast| forecast.total().seconds.map(|seconds| (seconds * 1e6).round() / 1e6);
+    assert_eq!((rounded(&alone), alone.is_time_as_seen), (Some(14.0), true), "five rounds of 2.5 s and an opening");
+    let sessions = Load::Sessions { sessions: 2, turns: 3, think: Think::Fixed(Span::ZERO), tools: None };
+    assert_eq!(rounded(&forecast(sessions, Extent::Sessions(4))), Some(15.6), "two of three turns and an opening");
 }
 
 #[test]

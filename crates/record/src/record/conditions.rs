@@ -40,7 +40,8 @@ impl ConditionsRow {
     /// How long prompts and answers are, in words; of lengths that differ the means.
     pub fn lengths(&self) -> String {
         let means = if self.prompts == Self::SYNTHETIC { "" } else { " on average" };
-        if self.task == "transcription" {
+        // Sound that is sent has no tokens; its name says how long it is.
+        if self.task == "transcription" || (self.task == "realtime" && self.input_tokens == 0) {
             return self.prompts.clone();
         }
         let (input, output) = (self.input_tokens, self.output_tokens);

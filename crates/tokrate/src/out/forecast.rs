@@ -10,6 +10,9 @@ use tokrate_charts::format;
 use tokrate_judge::scorecard::Scorecard;
 use tokrate_record::{PrecisionOutcome, PrecisionStatus, Record};
 
+/// What the time of answers stands on whose length nobody asks for.
+const AS_SEEN: &str = "; the time if each answer takes as long as the one before the load";
+
 /// The plan of one target in a line.
 pub fn line(forecast: &Forecast) -> String {
     let levels = match (forecast.levels.len(), &forecast.added) {
@@ -27,7 +30,8 @@ pub fn line(forecast: &Forecast) -> String {
         parts.push(format!("and up to {} of calibration", time(forecast.calibration_seconds)));
     }
     let assumed = if forecast.assumed { format!("; {}", assumption()) } else { String::new() };
-    parts.join(", ") + &assumed
+    let as_seen = if forecast.is_time_as_seen && total.seconds.is_some() { AS_SEEN } else { "" };
+    parts.join(", ") + as_seen + &assumed
 }
 
 /// The plan of several targets in a line, with what it is a plan of.

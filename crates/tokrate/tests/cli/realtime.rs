@@ -7,6 +7,8 @@ use crate::loopback_truth::{engine, quick, url};
 use crate::scripted::{Server, Then};
 use crate::tool::{self, Bench, folded, number};
 use std::io::Write;
+use tokrate_core::Span;
+use tokrate_sim::Law;
 
 /// Runs a bench; everything but what is given is small.
 fn measure(folder: Folder, url: &str, more: &str) -> Bench {
@@ -54,14 +56,35 @@ fn turns_are_timed_from_the_event_that_asks_for_the_answer() {
             let is_heard = ["heard", "noted"].contains(&name);
             assert_eq!(audio["heard_ns"].as_u64(), is_heard.then_some(1_000_000_000), "{row}");
         }
+        let is_sent = ["heard", "noted"].contains(&name);
         // An answer in text has no factor, whatever was said before.
         let with_factor = if ["said", "heard"].contains(&name) { 10 } else { 0 };
         assert_eq!(phase.audio.real_time_factor.n, with_factor, "{name}");
         let text = folded(&bench.finished.stdout);
         assert!(text.contains("first text after"), "{text}");
+        let heading = if is_sent { "synthetic sound of 1 s, realtime" } else { "texts of 200 tokens, realtime" };
+        assert!(text.contains(heading), "{text}");
         assert!(bench.folder.read("report.html").contains("opening of the session"));
         assert!(bench.folder.read("levels.csv").contains("session_open_p50_ms"));
     }
+}
+
+#[test]
+fn the_plan_of_turns_with_sound_goes_by_the_whole_time_of_the_one_before_the_load() {
+    // 50 tokens at 100 a second behind 100 ms: the answer takes six times as long as its first text.
+    let host = engine(Law { base_delay: Span::from_millis(100), stream_tokens_per_second: 100.0, ..quick() });
+    let arguments = format!(
+        "bench --url {} --model sim --calibration off --warmup 0 --task realtime --audio-seconds 2 --body max_output_tokens=50 -c 1 -n 4",
+        url(&host)
+    );
+    let folder = Folder::new("realtime-plan");
+    let finished = tool::run(&folder, &arguments.split_whitespace().collect::<Vec<&str>>());
+    let plan = folded(&finished.stderr);
+    let seconds = plan.split_once("about ").and_then(|(_, rest)| rest.split_once(" s")).map(|(seconds, _)| seconds);
+    let seconds: f64 = seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or_else(|| panic!("{plan}"));
+    // 2.4 s, rounded up; the first text alone would make it 1.
+    assert!((3.0..10.0).contains(&seconds), "{plan}");
+    insta::assert_snapshot!("plan", plan.replace(&format!("about {seconds} s"), "about [time]"));
 }
 
 #[test]
