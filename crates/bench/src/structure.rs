@@ -1,10 +1,10 @@
 //! Answers that a program reads: calls of tools, and JSON by a schema. What requests ask for, and whether the answer is that.
 //!
-//! Invariant: an answer is valid only if every call, or all of its text, was read and held against the whole schema.
+//! Invariant: an answer is valid only if it was not cut off, and every call, or all of its text, was read and held against the whole schema.
 
 use crate::bad_input::hash;
 use serde_json::{Value, json};
-use tokrate_core::{ChatRequest, Span, Tool};
+use tokrate_core::{ChatRequest, FinishReason, Span, Tool};
 use tokrate_meter::{Called, RequestNumbers, RequestTrace};
 use tokrate_wire::{Dialect, JsonSchema, translate_request};
 
@@ -12,6 +12,8 @@ use tokrate_wire::{Dialect, JsonSchema, translate_request};
 const TOOLS: &str = include_str!("structure/tools.json");
 /// A schema where nobody names another: an extraction from a text, with a list of records.
 const SCHEMA: &str = include_str!("structure/schema.json");
+/// Why an answer is invalid that met its limit, whatever it holds.
+const CUT_OFF: &str = "the answer was cut off at its limit of tokens";
 /// Longest reason of an invalid answer (bytes): places in a value are the model's own words.
 const MAX_REASON_BYTES: usize = 120;
 
@@ -90,6 +92,8 @@ impl Structure {
             return;
         }
         let found = match &self.kind {
+            // Nobody can know whether a further call was to come.
+            _ if row.finish == Some(FinishReason::Length) => Err(CUT_OFF.to_owned()),
             Kind::Tools(tools) => judge_calls(tools, &trace.called()),
             Kind::Json(schema) => judge_json(schema, &trace.answer(), "the answer"),
         };

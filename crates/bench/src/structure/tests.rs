@@ -8,7 +8,7 @@ use tokrate_tokens::Encoding;
 const MS: u64 = 1_000_000;
 
 /// An answer with calls and text, whose last text comes after 30 ms and whose end after 40.
-fn judged(structure: &Structure, calls: &[(&str, &str)], text: &str, ending: Ending) -> RequestNumbers {
+fn judged(structure: &Structure, calls: &[(&str, &str)], text: &str, finish: FinishReason) -> RequestNumbers {
     let mut meter = RequestMeter::new();
     let mut batch = EventBatch::new();
     let (at, end) = (Tick::from_nanos(30 * MS), Tick::from_nanos(40 * MS));
@@ -19,18 +19,18 @@ fn judged(structure: &Structure, calls: &[(&str, &str)], text: &str, ending: End
         batch.push_text(at, Channel::Tool, arguments);
     }
     batch.push_text(at, Channel::Answer, text);
-    batch.push(end, EventKind::Finish(FinishReason::Stop));
+    batch.push(end, EventKind::Finish(finish));
     batch.push(end, EventKind::Done);
     meter.on(&batch);
     let timing = Timing { sent_at: Some(Tick::from_nanos(0)), ended_at: end, ..Timing::default() };
-    let trace = meter.finish(timing, ending);
+    let trace = meter.finish(timing, Ending::Complete);
     let mut row = RequestNumbers::measure(&trace, Encoding::O200kBase);
     structure.judge(&trace, &mut row);
     row
 }
 
 fn reason(structure: &Structure, calls: &[(&str, &str)], text: &str) -> Option<String> {
-    let row = judged(structure, calls, text, Ending::Complete);
+    let row = judged(structure, calls, text, FinishReason::Stop);
     assert_eq!(row.valid_ns.is_some(), row.invalid.is_none(), "{row:?}");
     row.invalid
 }
@@ -39,7 +39,11 @@ fn reason(structure: &Structure, calls: &[(&str, &str)], text: &str) -> Option<S
 fn calls_are_valid_if_each_is_of_an_offered_tool_with_arguments_by_its_schema() {
     let tools = Structure::tools(None, Dialect::OpenAiChat).expect("our own");
     let run = ("run_command", r#"{"command": "ls", "timeout_seconds": 5}"#);
-    assert_eq!(judged(&tools, &[run], "", Ending::Complete).valid_ns, Some(30 * MS), "the last argument, not the end");
+    assert_eq!(
+        judged(&tools, &[run], "", FinishReason::ToolCalls).valid_ns,
+        Some(30 * MS),
+        "the last argument, not the end"
+    );
     assert_eq!(reason(&tools, &[run, run], "I run it twice."), None);
     for (calls, why) in [
         (&[][..], "no tool was called"),
@@ -63,6 +67,18 @@ fn json_is_valid_if_all_of_the_answer_is_by_the_schema() {
     assert_eq!(reason(&json, &[], "{}").as_deref(), Some("the answer: the value breaks `required`"));
     assert_eq!(reason(&json, &[], "```json\n{\"a\": 1}\n```").as_deref(), Some("the answer is no JSON"));
     assert_eq!(reason(&json, &[("x", "{}")], "").as_deref(), Some("the answer is empty"));
+}
+
+#[test]
+fn an_answer_that_met_its_limit_is_cut_off_even_if_what_came_is_whole() {
+    let tools = Structure::tools(None, Dialect::OpenAiChat).expect("our own");
+    let json = Structure::json(Some("{}"), Dialect::OpenAiChat).expect("a schema");
+    let run = ("run_command", r#"{"command": "ls", "timeout_seconds": 5}"#);
+    for (structure, calls, text) in [(&tools, &[run][..], ""), (&json, &[][..], "{}"), (&tools, &[][..], "I think")] {
+        let row = judged(structure, calls, text, FinishReason::Length);
+        let why = "the answer was cut off at its limit of tokens";
+        assert_eq!((row.valid_ns, row.invalid.as_deref(), row.failure), (None, Some(why), None));
+    }
 }
 
 #[test]
