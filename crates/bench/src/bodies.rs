@@ -119,8 +119,9 @@ impl Bodies {
         }
         let Some((form, batch)) = self.items else { return self.prompts.input_tokens(number) };
         let batch = if form == ItemForm::Images { 1 } else { batch };
+        // A server reads the query with each document.
         let query = if is_ranked(form) { u64::from(QUERY_TOKENS) } else { 0 };
-        (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE)).sum::<u64>() + query
+        (0..u64::from(batch)).map(|text| self.prompts.input_tokens(number + text * TEXT_STRIDE) + query).sum()
     }
 
     /// Pictures and sound of the request of that number.

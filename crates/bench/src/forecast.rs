@@ -3,6 +3,7 @@
 //! It does not know results. Invariant: a number says whether it follows from the plan, is the most that can be, or is reckoned;
 //! money is what is spent at most, if every answer is as long as it may be.
 
+use crate::bodies::QUERY_TOKENS;
 use crate::plan::{Arrivals, Extent, Load, PhaseSpec};
 use crate::schedule::{Schedule, ScheduleMode, Verdicts};
 use crate::{Calibration, Config, Items, RequestOptions, calibrate, probe_request};
@@ -314,10 +315,11 @@ fn level(config: &Config, spec: &PhaseSpec, seen: Option<ProbeTiming>) -> Level 
     let items = config.request.items.map_or(1, |items| items.batch);
     let (mut input, mut output) = (f64::from(config.prompts.input_tokens()), output_of(config));
     if let Some(items) = config.request.items {
-        // Nothing is written; a query of a sentence does not change what is spent.
+        // Nothing is written; a query is read with each document.
+        let query = if items.task == ItemTask::Rerank { f64::from(QUERY_TOKENS) } else { 0.0 };
         let texts = if items.task == ItemTask::Images { 1 } else { spec.load.batch().unwrap_or(items.batch) };
         let written = if items.task == ItemTask::Batch { output * f64::from(texts) } else { 0.0 };
-        (input, output) = (input * f64::from(texts), written);
+        (input, output) = ((input + query) * f64::from(texts), written);
     }
     if config.request.audio.is_some() {
         // How much is written nobody asks for.

@@ -113,6 +113,13 @@ fn a_turn_with_sound_takes_as_long_as_the_one_before_the_load_and_a_session_is_o
 }
 
 #[test]
+fn a_query_is_read_with_each_document() {
+    let mut config = config(Load::Closed { concurrency: 1 }, Extent::Requests(3), 0);
+    config.request.items = Some(Items { task: ItemTask::Rerank, batch: 4 });
+    assert_eq!(Forecast::of(&config, None).total().input_tokens, Some(3.0 * 4.0 * (50.0 + 20.0)));
+}
+
+#[test]
 fn an_open_loop_asks_at_its_rate() {
     let rate = RequestsPerSecond::new(5.0).expect("a rate");
     let load = || Load::Open { rate, arrivals: Arrivals::Poisson, in_flight_limit: 9 };

@@ -112,7 +112,9 @@ impl Routes {
 /// What is asked for, and its tokens.
 fn read(form: Form, body: &[u8]) -> Result<(Asked, u32), String> {
     let asked = asked(form, body)?;
-    let tokens: usize = asked.texts.iter().chain([&asked.query]).map(|text| count(Encoding::O200kBase, text)).sum();
+    // Servers read the query with each document.
+    let query = count(Encoding::O200kBase, &asked.query);
+    let tokens: usize = asked.texts.iter().map(|text| count(Encoding::O200kBase, text) + query).sum();
     Ok((asked, u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
