@@ -62,7 +62,7 @@ fn turns_are_timed_from_the_event_that_asks_for_the_answer() {
         assert_eq!(phase.audio.real_time_factor.n, with_factor, "{name}");
         let text = folded(&bench.finished.stdout);
         assert!(text.contains("first text after"), "{text}");
-        let heading = if is_sent { "synthetic sound of 1 s, realtime" } else { "texts of 200 tokens, realtime" };
+        let heading = if is_sent { "synthetic sound of 1 s, realtime" } else { "texts of 40 tokens, realtime" };
         assert!(text.contains(heading), "{text}");
         assert!(bench.folder.read("report.html").contains("opening of the session"));
         assert!(bench.folder.read("levels.csv").contains("session_open_p50_ms"));
