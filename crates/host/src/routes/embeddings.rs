@@ -310,7 +310,8 @@ mod tests {
         let (asked, tokens) = read(Form::Rerank, body.as_bytes()).expect("a request");
         let answer = ranked(&asked, &json!("m"), tokens);
         let results = answer["results"].as_array().expect("a list");
-        assert_eq!((results.len(), results[0]["index"].as_u64(), tokens), (3, Some(1), 4));
+        // The query is read with each document.
+        assert_eq!((results.len(), results[0]["index"].as_u64(), tokens), (3, Some(1), 6));
         let scores: Vec<f64> = results.iter().filter_map(|one| one["relevance_score"].as_f64()).collect();
         assert!((scores[0] - 1.0).abs() < 1e-6 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
         assert_eq!(read(Form::Rerank, b"{\"documents\": [\"a\"]}").map(|_| ()), Err("`query` is missing".to_owned()));
