@@ -12,7 +12,7 @@ mod syntax;
 mod tags;
 
 use crate::options::Options;
-use crate::outcome::{Check, Checks, Format, Refused};
+use crate::outcome::{Check, Checks, Code, Format, Refused};
 use crate::parsed::{ParseProvider, Parsed};
 use crate::source::Source;
 use crate::splice::Splice;
@@ -70,6 +70,23 @@ fn trees(_: &Source, _: &[Splice], _: &Options, _: Option<&Parsed>) -> Result<(C
 /// The text with LF that splices, in order, make of a source.
 pub(crate) fn spliced(source: &Source, splices: &[Splice]) -> String {
     source.spliced(splices, 0..source.text.len())
+}
+
+/// The refusal of a merged text in which a bracket or tag that begins at a byte has no partner.
+fn without_partner(
+    source: &Source,
+    splices: &[Splice],
+    text: &str,
+    at: usize,
+    found: &str,
+    hint: &'static str,
+) -> Refused {
+    let line = text[..at].matches('\n').count() + 1;
+    let near = splices.iter().map(|splice| {
+        let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
+        (source.line_of(splice.old.start), last)
+    });
+    Refused::new(Code::SyntaxRegression, format!("line {line}: {found}"), hint).at(near)
 }
 
 /// Whether a text is what splices, in order, make of a source.

@@ -3,8 +3,9 @@
 //! Skipped for languages whose strings it cannot recognise, and for originals that are unbalanced. Invariant: one pass over
 //! the original, and over the part of the merged text that the changes can affect.
 
+use super::without_partner;
 use crate::language::Language;
-use crate::outcome::{Check, Code, Refused};
+use crate::outcome::{Check, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
 
@@ -64,18 +65,10 @@ pub(super) fn check(
         return Ok(Check::Skipped("the original is not balanced"));
     };
     let Err(at) = balance else { return Ok(Check::Passed) };
-    let line = text[..at].matches('\n').count();
-    let near = splices.iter().map(|splice| {
-        let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
-        (source.line_of(splice.old.start), last)
-    });
     let bracket = text[at..].chars().next().unwrap_or(' ');
-    Err(Refused::new(
-        Code::SyntaxRegression,
-        format!("line {}: `{bracket}` has no partner in the merged text, and the original is balanced", line + 1),
-        "show the lines around the change whole, with their brackets",
-    )
-    .at(near))
+    let found = format!("`{bracket}` has no partner in the merged text, and the original is balanced");
+    let hint = "show the lines around the change whole, with their brackets";
+    Err(without_partner(source, splices, text, at, &found, hint))
 }
 
 /// Longest beginning of a comment or string that decides what it is, unless the rest of its line does (bytes).

@@ -2,9 +2,10 @@
 //!
 //! Skipped for originals with tags that are not closed, as HTML allows. Invariant: one pass over each text.
 
+use super::without_partner;
 use crate::language::Language;
 use crate::options::Options;
-use crate::outcome::{Check, Code, Refused};
+use crate::outcome::{Check, Refused};
 use crate::source::Source;
 use crate::splice::Splice;
 use memchr::{memchr, memmem};
@@ -43,18 +44,10 @@ pub(super) fn check(
         return Some(Ok(Check::Skipped("the original has tags that are not closed")));
     }
     let Some(at) = unclosed(text, is_html) else { return Some(Ok(Check::Passed)) };
-    let line = text[..at].matches('\n').count() + 1;
     let tag: String = text[at..].chars().take_while(|sign| !sign.is_whitespace() && *sign != '>').collect();
-    let near = splices.iter().map(|splice| {
-        let last = source.line_of(splice.old.end.saturating_sub(1).max(splice.old.start));
-        (source.line_of(splice.old.start), last)
-    });
-    Some(Err(Refused::new(
-        Code::SyntaxRegression,
-        format!("line {line}: `{tag}>` has no partner in the merged text, and the original has one for each tag"),
-        "show the lines around the change whole, with their tags",
-    )
-    .at(near)))
+    let found = format!("`{tag}>` has no partner in the merged text, and the original has one for each tag");
+    let hint = "show the lines around the change whole, with their tags";
+    Some(Err(without_partner(source, splices, text, at, &found, hint)))
 }
 
 /// The place of the first tag without a partner.
