@@ -36,9 +36,12 @@ test("every small case of the library comes out as the library has it", { skip }
       count += 1;
       continue;
     }
-    const code = file("expected") ? undefined : text("refused.txt").split("\n")[0];
-    assert.equal(outcome.refused?.code, code, `${name}: ${outcome.refused?.message}`);
-    if (code === undefined) assert.equal(outcome.text, text(file("expected")), name);
+    if (file("expected")) {
+      assert.equal(outcome.text, text(file("expected")), `${name}: ${outcome.refused?.message}`);
+    } else { // by one of these codes
+      const codes = text("refused.txt").split("\n")[0].split(" or ");
+      assert.ok(codes.includes(outcome.refused?.code), `${name}: ${outcome.refused?.message}`);
+    }
     count += 1;
   }
   assert.ok(count >= 100, `${count} cases`);
