@@ -219,7 +219,16 @@ impl<'u> Update<'u> {
             true if self.is_padded() => return None,
             _ => run.all.end,
         };
-        Some(Placed { gone: next..next, comes: run.all.start..end })
+        // Where the file has more blank lines than are shown above what is new, and none is shown below it, those that are shown are of them.
+        let shown = run.first - run.all.start;
+        let is_of_them = run.all.end == run.end && self.blanks_from(next) > shown;
+        let gone = next..if is_of_them { next + shown } else { next };
+        Some(Placed { gone, comes: run.all.start..end })
+    }
+
+    /// How many blank lines follow one another from a line on.
+    fn blanks_from(&self, line: usize) -> usize {
+        (line..self.source.line_count()).take_while(|&line| is_blank(self.source.line(line))).count()
     }
 
     /// A place between what a marker stands for and a line of the file: the closer of the block, or the head of the next one.

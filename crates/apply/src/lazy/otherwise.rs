@@ -17,6 +17,10 @@ use std::ops::Range;
 
 /// Signs that begin a comment of one line.
 const COMMENTS: [&str; 5] = ["//", "#", "--", ";", "%"];
+/// Signs that begin a line of a comment, of one line or of several.
+const COMMENT_SIGNS: [&str; 8] = ["//", "///", "//!", "#", "--", ";", "*", "%"];
+/// What may stand at the end of an entry of a list, besides letters and digits.
+const AT_AN_END: &str = ")]\"'_";
 /// Lines beyond those that come and go in which what is put into a comment may stand.
 const COMMENTED_WITHIN: usize = 20;
 /// Lines beyond those that come and go in which an import stands near by.
@@ -40,6 +44,93 @@ pub(super) fn meant(choice: &Choice<'_>, part: usize) -> Option<(usize, usize)> 
         .or_else(|| hunks().find_map(|hunk| is_never_reached(choice, part, hunk)))
         .or_else(|| hunks().find_map(|hunk| brings_twice(choice, hunk)))
         .or_else(|| hunks().find_map(|hunk| documents_twice(choice, hunk)))
+        .or_else(|| hunks().find_map(|hunk| loses_its_comma(choice, hunk)))
+        .or_else(|| hunks().find_map(|hunk| says_it_in_a_comment(choice, part, hunk)))
+        .or_else(|| hunks().find_map(|hunk| stands_between_the_same(choice, part, hunk)))
+}
+
+/// The line below a changed one that has lost the comma at its end, if it is of the same list: it may be meant to go.
+fn loses_its_comma(choice: &Choice<'_>, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let full = |text: &&str| !is_blank(text);
+    let old = gone.clone().rev().map(|line| weights.source.line(line)).find(full)?;
+    let new = comes.clone().rev().map(|token| weights.text(token)).find(full)?;
+    let below = Some(gone.end).filter(|&line| line < weights.source.line_count())?;
+    let next = weights.source.line(below);
+    let ends = new.trim_end().ends_with(|last: char| last.is_alphanumeric() || AT_AN_END.contains(last));
+    // Not at the margin, where words may stand.
+    let is_list = !indent(old).is_empty() && indent(new) == indent(old) && indent(next) == indent(old);
+    let is_next = !is_blank(next) && !is_closer(next);
+    (old.trim_end().ends_with(',') && ends && is_list && is_next).then_some((below, below))
+}
+
+/// A hidden line of a comment beside new ones that are all of a comment, where it is all of that comment or its first line: they may come in its place.
+fn says_it_in_a_comment(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let tokens = &choice.parts[part][choice.best[part]].tokens;
+    let line = |line: usize| Some(line).filter(|&line| line < weights.source.line_count());
+    let text = |at: usize| line(at).map(|line| weights.source.line(line));
+    let above = || gone.start.checked_sub(1);
+    let first = comes.clone().next().map(|token| weights.text(token))?;
+    let sign = comment_sign(first)?;
+    let is_same = |text: &str| comment_sign(text) == Some(sign) && indent(text) == indent(first);
+    if !gone.is_empty() || !comes.clone().all(|token| is_same(weights.text(token))) {
+        return None;
+    }
+    let is_of_it = |at: usize| text(at).is_some_and(is_same);
+    let is_alone = |at: usize| is_of_it(at) && !at.checked_sub(1).is_some_and(is_of_it) && !is_of_it(at + 1);
+    let opens = |at: usize| text(at).is_some_and(|text| text.trim().starts_with("/*"));
+    let before = above().filter(|&at| comes.start == tokens.start && is_alone(at));
+    let is_first = comes.end == tokens.end && above().is_some_and(opens);
+    let hidden = before.or_else(|| Some(gone.start).filter(|&at| is_first && is_of_it(at)))?;
+    Some((hidden, hidden))
+}
+
+/// The sign of a comment that a line with words begins with.
+fn comment_sign(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let (sign, words) = text.split_once(char::is_whitespace)?;
+    (COMMENT_SIGNS.contains(&sign) && is_distinctive(words)).then_some(sign)
+}
+
+/// The first of the lines that come anew although they stand once in the file, if at least half of all new ones do so between the same lines as are shown
+/// around them: the update may show that place.
+fn stands_between_the_same(
+    choice: &Choice<'_>,
+    part: usize,
+    hunk @ [_, comes]: &[Range<usize>; 2],
+) -> Option<(usize, usize)> {
+    let weights = choice.weights;
+    let [upper, lower] = around(choice, part, hunk)?;
+    let reach = BETWEEN_FOR_EACH * comes.len() + BETWEEN;
+    let is_between = |line: &usize| {
+        let to = (line + reach).min(weights.numbers.len());
+        let ends = |at: usize| at + upper.len() <= *line && weights.numbers[at..].starts_with(&upper);
+        let begins = |at: usize| weights.numbers[at..].starts_with(&lower);
+        (line.saturating_sub(reach)..*line).any(ends) && (line + 1..to).any(begins)
+    };
+    let told = || comes.clone().filter(|&token| is_distinctive(weights.text(token)));
+    let once = told().filter(|&token| weights.stands_once(token)).filter_map(|token| weights.ids[token]);
+    let places = once.take(MAX_COMPARED).filter_map(|id| weights.lines.place_of_first(id));
+    let there: Vec<usize> = places.filter(is_between).collect();
+    (2 * there.len() >= told().count()).then(|| there.first().map(|&line| (line, line))).flatten()
+}
+
+/// The numbers of the lines that a part shows above and below new ones, if it shows nothing else and none of the file goes.
+fn around(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> Option<[Vec<u32>; 2]> {
+    let weights = choice.weights;
+    let chosen = &choice.parts[part][choice.best[part]];
+    if !gone.is_empty() || comes.is_empty() {
+        return None;
+    }
+    let kept: BTreeSet<usize> = choice.kept[part].iter().map(|pair| pair.0).collect();
+    let is_kept = |token: usize| kept.contains(&token);
+    let above = (chosen.tokens.start..comes.start).rev().take_while(|&token| is_kept(token)).count();
+    let below = (comes.end..chosen.tokens.end).take_while(|&token| is_kept(token)).count();
+    let is_whole = comes.start - above == chosen.tokens.start && comes.end + below == chosen.tokens.end;
+    let numbers = |lines: Range<usize>| -> Vec<u32> { lines.map(|line| weights.numbers[line]).collect() };
+    (above > 0 && below > 0 && is_whole)
+        .then(|| [numbers(gone.start - above..gone.start), numbers(gone.start..gone.start + below)])
 }
 
 /// An import that comes although the same one stays near by: it would stand twice, or other lines may be meant to go up to it.
@@ -181,22 +272,9 @@ fn without_sign(text: &str) -> Option<&str> {
 
 /// Whether new lines may be meant to come elsewhere, in the place of some that are like them: all that is shown on either side of them stands
 /// there too, on either side of those.
-pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> bool {
+pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, hunk @ [gone, comes]: &[Range<usize>; 2]) -> bool {
     let weights = choice.weights;
-    let chosen = &choice.parts[part][choice.best[part]];
-    if !gone.is_empty() || comes.is_empty() {
-        return false;
-    }
-    let kept: BTreeSet<usize> = choice.kept[part].iter().map(|pair| pair.0).collect();
-    let is_kept = |token: usize| kept.contains(&token);
-    let above = (chosen.tokens.start..comes.start).rev().take_while(|&token| is_kept(token)).count();
-    let below = (comes.end..chosen.tokens.end).take_while(|&token| is_kept(token)).count();
-    let is_whole = comes.start - above == chosen.tokens.start && comes.end + below == chosen.tokens.end;
-    if above == 0 || below == 0 || !is_whole {
-        return false;
-    }
-    let numbers = |lines: Range<usize>| -> Vec<u32> { lines.map(|line| weights.numbers[line]).collect() };
-    let (upper, lower) = (numbers(gone.start - above..gone.start), numbers(gone.start..gone.start + below));
+    let Some([upper, lower]) = around(choice, part, hunk) else { return false };
     let inside = weights.places[comes.start - 1].inside.clone().unwrap_or(0..weights.source.line_count());
     let reach = BETWEEN_FOR_EACH * comes.len() + BETWEEN;
     let new: Vec<LineFeatures<'_>> = comes.clone().map(|token| LineFeatures::of(weights.text(token))).collect();
@@ -204,7 +282,7 @@ pub(super) fn may_be_elsewhere(choice: &Choice<'_>, part: usize, [gone, comes]: 
         let old = LineFeatures::of(weights.source.line(line));
         new.iter().any(|new| new.share_with(&old) >= ALIKE)
     };
-    let places = weights.lines.runs(&upper).take(MAX_PLACES).map(|at| at + above);
+    let places = weights.lines.runs(&upper).take(MAX_PLACES).map(|at| at + upper.len());
     places.filter(|&at| at != gone.start && inside.contains(&at)).any(|at| {
         let mut ends = at + 1..(at + reach + 1).min(weights.numbers.len());
         let end = ends.find(|&end| weights.numbers[end..].starts_with(&lower));

@@ -1,5 +1,5 @@
 //! Small cases, each in a folder of its own: `original.*`, `update.txt`, and `expected.*`, `refused.txt`, or `likeliest.*`: what a snippet would
-//! come to that is refused as unsure.
+//! come to that is refused as unsure. With `wrong.*` beside it, what it comes to today instead: a fault that is known and not mended.
 //!
 //! It does not compare anything but bytes. Invariant: a refusal's file names its code and then the lines in question,
 //! each of which the refusal must name, or `however likely` where no points are enough.
@@ -29,6 +29,11 @@ fn fault(folder: &Path) -> Option<String> {
         let is_refused = matches!(outcome, Outcome::Refused(_));
         let is_wanted = read.as_ref().is_ok_and(|text| *text.as_bytes() == *fs::read(wanted).unwrap());
         return (!is_refused || !is_wanted).then(|| format!("refused: {is_refused}, and read as {read:?}"));
+    }
+    if let Some(wrong) = file(folder, "wrong") {
+        let is_wrong = matches!(&outcome, Outcome::Merged(merged) if *merged.bytes() == *fs::read(wrong).unwrap());
+        return (!is_wrong)
+            .then(|| format!("no longer wrong as it was (if it is right now, remove `wrong.*`): {outcome:?}"));
     }
     match (file(folder, "expected"), outcome) {
         (Some(expected), Outcome::Merged(merged)) => {

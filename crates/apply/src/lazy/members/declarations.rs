@@ -14,6 +14,9 @@ use std::ops::Range;
 /// Where a larger share of the lines stand once in the file (percent), they may be another block of it under a new name.
 const RENAMED: usize = 50;
 
+/// Beginnings of lines that go on with what is above them.
+const GOES_ON: [&str; 8] = [": ", ", ", "? ", "&& ", "|| ", "+ ", "= ", "<< "];
+
 /// Lines of an update that may be new declarations of a block.
 pub(super) struct Declarations<'d> {
     source: &'d Source,
@@ -52,6 +55,7 @@ impl<'d> Declarations<'d> {
             && self.all.iter().all(is_in)
             && is_balanced(self.all)
             && self.begins(first, is_set_off)
+            && !GOES_ON.iter().any(|sign| self.all[first].trim_start().starts_with(sign))
             && self.is_begun_alike(self.all[first])
             && !(self.depth.is_empty() && is_of_a_type(self.all[first]))
     }
