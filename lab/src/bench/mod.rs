@@ -85,6 +85,8 @@ const BARS: &[Bar] = &[
 struct Stage {
     clients: Clients,
     rounds: usize,
+    /// Of the bars of events per second.
+    connections: usize,
     floor_only: bool,
 }
 
@@ -138,7 +140,8 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let tokrate = options.tokrate.clone().unwrap_or_else(|| root.join("target/release/tokrate"));
     let tls = Tls::make(&folder).context("make certificates")?;
     let clients = Clients { tokrate, folder: folder.clone(), tls };
-    let stage = Stage { clients, rounds: options.rounds, floor_only: options.floor_only };
+    let stage =
+        Stage { clients, rounds: options.rounds, connections: options.connections, floor_only: options.floor_only };
     let failed = measure(root, &stage, &options);
     drop(std::fs::remove_dir_all(folder));
     if failed > 0 {
@@ -198,6 +201,7 @@ fn tempfolder() -> Result<PathBuf> {
 struct Options {
     bars: Vec<&'static Bar>,
     rounds: usize,
+    connections: usize,
     floor_only: bool,
     /// Another build to measure.
     tokrate: Option<PathBuf>,
@@ -205,7 +209,13 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { bars: Vec::new(), rounds: 5, floor_only: false, tokrate: None };
+        let mut options = Options {
+            bars: Vec::new(),
+            rounds: 5,
+            connections: throughput::CONNECTIONS,
+            floor_only: false,
+            tokrate: None,
+        };
         let mut words = arguments.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("read what follows {word}"));
@@ -215,6 +225,7 @@ impl Options {
             };
             match word {
                 "--rounds" => options.rounds = number()?.max(1),
+                "--connections" => options.connections = number()?.max(1),
                 "--tokrate" => options.tokrate = Some(std::path::absolute(value()?)?),
                 "--floor-only" => options.floor_only = true,
                 "all" => options.bars.extend(BARS),
@@ -233,7 +244,8 @@ impl Options {
 
 fn usage() -> String {
     let mut text =
-        "usage: cargo xtask bench [--rounds N] [--tokrate BINARY] [--floor-only] [all | NAME…]\n\n".to_owned();
+        "usage: cargo xtask bench [--rounds N] [--connections N] [--tokrate BINARY] [--floor-only] [all | NAME…]\n\n"
+            .to_owned();
     for bar in BARS {
         text += &format!("  {:<18}{}\n", bar.name, bar.about);
     }

@@ -10,7 +10,8 @@ use super::table::Line;
 use super::{Report, Stage};
 use anyhow::Result;
 
-const CONNECTIONS: usize = 50;
+/// How many unless others are asked for.
+pub const CONNECTIONS: usize = 50;
 /// How much worse than a bare reader with rustls tokrate may be over TLS.
 const OVER_TLS: f64 = 1.3;
 
@@ -118,13 +119,9 @@ fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
     let script = Script::new(stream.events, stream.events_per_write, true);
     let server =
         Blast::start(vec![script], stream.server_threads, stream.at_once, stream.tls.then_some(&stage.clients.tls))?;
-    let load = Load {
-        address: server.address,
-        concurrency: CONNECTIONS,
-        requests: stream.requests,
-        tls: stream.tls,
-        ..Load::default()
-    };
+    let requests = stream.requests.max(2 * stage.connections as u64);
+    let load =
+        Load { address: server.address, concurrency: stage.connections, requests, tls: stream.tls, ..Load::default() };
     let what = stream.name;
     let (mut floor, mut tokrate) = (Series::default(), Series::default());
     let mut notes = Vec::new();
@@ -137,7 +134,7 @@ fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
         let outcome = stage.clients.tokrate(&load)?;
         tokrate.add(&outcome);
         stage.print_progress(round, &format!("{what}: tokrate {}", tokrate.last()));
-        let truth = u64::from(stream.events) * stream.requests;
+        let truth = u64::from(stream.events) * requests;
         if outcome.events() != truth || outcome.failed().0 > 0 {
             notes.push(format!(
                 "{what}: tokrate counted {} of {truth} text events, {:?} requests failed",
@@ -147,7 +144,7 @@ fn measure(stage: &Stage, stream: &Stream) -> Result<Report> {
         }
     }
     let lines = vec![
-        rate_line(stream, &floor, &tokrate),
+        rate_line(stage.connections, stream, &floor, &tokrate),
         cpu_line(stream, true, &floor.cpu, &tokrate.cpu),
         cpu_line(stream, false, &floor.phase_cpu, &tokrate.phase_cpu),
     ];
@@ -176,7 +173,7 @@ impl Series {
     }
 }
 
-fn rate_line(stream: &Stream, floor: &Series, tokrate: &Series) -> Line {
+fn rate_line(connections: usize, stream: &Stream, floor: &Series, tokrate: &Series) -> Line {
     let floor_rate = Rounds::of(floor.rate.clone());
     let rate = Rounds::of(tokrate.rate.clone());
     let share = rate.zip(floor_rate).map(|(rate, floor)| rate.median / floor.median);
@@ -191,7 +188,7 @@ fn rate_line(stream: &Stream, floor: &Series, tokrate: &Series) -> Line {
         Bar::Nothing => ("-".to_owned(), None),
     };
     Line {
-        what: format!("events per second, {CONNECTIONS} connections, {}", stream.name),
+        what: format!("events per second, {connections} connections, {}", stream.name),
         floor: show(floor_rate, large),
         tokrate: show(rate, large),
         against: share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
