@@ -153,6 +153,11 @@ impl Source {
         self.starts.len() - 1
     }
 
+    /// The text without the end of a last line that has none in the file.
+    pub fn written(&self) -> &str {
+        if self.final_newline { &self.text } else { self.text.strip_suffix('\n').unwrap_or(&self.text) }
+    }
+
     /// A line without its end, counted from 0.
     pub fn line(&self, number: usize) -> &str {
         &self.text[self.starts[number]..self.starts[number + 1] - 1]

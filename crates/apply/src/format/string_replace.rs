@@ -1,7 +1,7 @@
 //! JSON with an old and a new string, one edit or a list.
 //!
 //! Invariant: every old string must occur once, in the file as it is or as the edits before it leave it, unless all occurrences
-//! are to be replaced.
+//! are to be replaced. Line ends in it are the file's, that of the last line too, if it has one.
 
 use super::change::{change, filled, nowhere, splices, together, unchanged};
 use super::find::{Finder, Shift, Wanted};
@@ -11,7 +11,7 @@ use super::similar::{numbered, quoted};
 use super::{Located, change::Change};
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
-use crate::splice::in_order;
+use crate::splice::{Splice, in_order};
 use memchr::memmem;
 use serde_json::Value;
 use std::ops::Range;
@@ -88,15 +88,16 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     match (at_once, in_turn(source, &pairs)) {
         (Ok(located), Ok(text)) => {
             let splices = in_order(located.splices.clone(), |byte| source.line_of(byte))?;
-            if source.spliced(&splices, 0..source.text.len()) == text {
+            let all = source.spliced(&splices, 0..source.text.len());
+            let has_end = source.written().len() == source.text.len();
+            if Some(&*text) == if has_end { Some(&*all) } else { all.strip_suffix('\n') } {
                 return Ok(located);
             }
             let message = "the edits give one text when they are made in turn and another when they are made at once";
             Err(Refused::new(Code::AmbiguousLocation, message, "write what each part is to be in the end, as one edit"))
         }
         (Err(_), Ok(text)) => {
-            let (old, new): (Vec<&str>, Vec<&str>) = (source.lines().collect(), lines_of(&text));
-            let splices = splices(source, 0, &old, &new, &Shift::default(), "")?;
+            let splices = lines_as(source, 0..source.line_count(), &text)?;
             if splices.is_empty() {
                 Err(unchanged())
             } else {
@@ -109,7 +110,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
 
 /// The text after one edit after the other.
 fn in_turn(source: &Source, pairs: &[Pair]) -> Result<String, Refused> {
-    let mut text = source.text.clone();
+    let mut text = source.written().to_owned();
     for pair in pairs {
         let step = Source::read(text.as_bytes())?;
         let located = at_once(&step, std::slice::from_ref(pair))?;
@@ -178,7 +179,7 @@ fn too_many() -> Refused {
 
 /// The places of a string: one, or all if all are to be replaced.
 fn found(source: &Source, pair: &Pair, name: &str) -> Result<Vec<usize>, Refused> {
-    let text = source.text.as_bytes();
+    let text = source.written().as_bytes();
     let searcher = memmem::Finder::new(&pair.old);
     if pair.all {
         return Ok(searcher.find_iter(text).collect());
@@ -245,43 +246,71 @@ fn by_lines(source: &Source, mut matches: Vec<Match<'_>>) -> Result<Vec<Change>,
             // Text that loses its line end joins the next line.
             end += 1;
         }
-        let (old, new): (Vec<&str>, Vec<&str>) =
-            ((start..end).map(|line| source.line(line)).collect(), lines_of(&text));
-        let splices = splices(source, start, &old, &new, &Shift::default(), "")?;
+        let splices = lines_as(source, start..end, &text)?;
         changes.push(Change { lines: start..end, splices, reindented: false });
     }
     Ok(changes)
 }
 
-/// The edits in a JSON value.
+/// The changes that make a text of lines of the file. If it has no line end behind its last line, that goes at the end of the file.
+fn lines_as(source: &Source, lines: Range<usize>, text: &str) -> Result<Vec<Splice>, Refused> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (lines.clone().map(|line| source.line(line)).collect(), lines_of(text));
+    let has_end = text.is_empty() || text.ends_with('\n') || source.written().len() < source.text.len();
+    if lines.end < source.line_count() || has_end {
+        return splices(source, lines.start, &old, &new, &Shift::default(), "");
+    }
+    let same = old.iter().zip(&new[..new.len() - 1]).take_while(|(old, new)| old == new).count();
+    let old = source.bytes_of(lines.start + same..lines.end);
+    Ok(vec![Splice { old, new: new[same..].join("\n") }])
+}
+
+/// The edits in a JSON value. A list that is written as a text, as models do with the arguments of tools, is read as well.
 fn pairs(value: &Value) -> Result<Vec<Pair>, Refused> {
     let invalid = |message: &str| {
         Refused::new(Code::InvalidFormat, message, "write {\"old_string\": …, \"new_string\": …} or a list of them")
     };
+    let written: Value;
     let list = match value {
         Value::Array(list) => list.as_slice(),
-        Value::Object(map) => match map.get("edits") {
-            Some(Value::Array(list)) if map.keys().all(|key| key == "edits" || OTHER.contains(&key.as_str())) => list,
-            Some(_) => return Err(invalid("`edits` is no list of edits alone")),
-            None => std::slice::from_ref(value),
-        },
+        Value::Object(map) => {
+            let edits =
+                map.get("edits").filter(|_| map.keys().all(|key| key == "edits" || OTHER.contains(&key.as_str())));
+            match edits {
+                Some(Value::Array(list)) => list,
+                Some(Value::String(text)) => {
+                    written = serde_json::from_str(text).unwrap_or_default();
+                    written.as_array().ok_or_else(|| invalid("`edits` is a text that is no list of edits"))?
+                }
+                None if !map.contains_key("edits") => std::slice::from_ref(value),
+                _ => return Err(invalid("`edits` is no list of edits alone")),
+            }
+        }
         _ => return Err(invalid("the update is neither an edit nor a list of edits")),
     };
     if list.is_empty() {
         return Err(Refused::new(Code::NotAnEdit, "the list of edits is empty", "write what changes"));
     }
+    if let Some(key) = list.iter().filter_map(Value::as_object).find_map(|map| map.keys().find(|key| !is_known(key))) {
+        return Err(invalid(&format!("an edit has an argument that is not known, {}", quoted(key))));
+    }
     list.iter()
         .map(pair)
         .collect::<Option<Vec<Pair>>>()
-        .ok_or_else(|| invalid("an edit has no old and new string, or more than that"))
+        .ok_or_else(|| invalid("an edit has no old and new string, or an argument of another kind"))
+}
+
+/// Why JSON that has an old or a new string cannot be read as an edit, if that is known.
+pub(super) fn fault(update: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(update).ok()?;
+    pairs(&value).err().map(|refused| refused.message)
+}
+
+fn is_known(key: &str) -> bool {
+    [&OLD[..], &NEW, &ALL, &OTHER].iter().any(|keys| keys.contains(&key))
 }
 
 fn pair(value: &Value) -> Option<Pair> {
     let map = value.as_object()?;
-    let known = |key: &&String| [&OLD[..], &NEW, &ALL, &OTHER].iter().any(|keys| keys.contains(&key.as_str()));
-    if map.keys().any(|key| !known(&key)) {
-        return None;
-    }
     let text = |keys: &[&str]| -> Option<String> {
         let mut values = keys.iter().filter_map(|key| map.get(*key));
         let only = values.next().filter(|_| values.next().is_none())?;

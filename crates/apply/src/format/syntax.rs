@@ -44,6 +44,60 @@ const COMMANDS: [&str; 4] = ["str_replace", "insert", "create", "view"];
 const COMMAND_KEYS: [&str; 7] =
     ["old_str", "new_str", "insert_line", "insert_text", "new_string", "file_text", "view_range"];
 
+/// Arguments of tools that write or edit files, in small letters and without signs between words: one of these, and nothing but these and those below,
+/// makes JSON a call.
+const ARGUMENTS: [&str; 22] = [
+    "content",
+    "contents",
+    "newcontent",
+    "filecontent",
+    "filetext",
+    "appendcontent",
+    "replacementlines",
+    "replacelines",
+    "setline",
+    "insertafter",
+    "insertbefore",
+    "inserttext",
+    "oldtext",
+    "newtext",
+    "oldstring",
+    "newstring",
+    "patch",
+    "diff",
+    "codeedit",
+    "command",
+    "input",
+    "edits",
+];
+const BESIDE_ARGUMENTS: [&str; 25] = [
+    "path",
+    "file",
+    "filename",
+    "filepath",
+    "targetfile",
+    "instruction",
+    "instructions",
+    "explanation",
+    "description",
+    "startline",
+    "endline",
+    "line",
+    "lines",
+    "range",
+    "viewrange",
+    "insertline",
+    "symbol",
+    "anchor",
+    "direction",
+    "occurrence",
+    "replaceall",
+    "hash",
+    "mode",
+    "overwrite",
+    "dryrun",
+];
+
 /// What was seen in the lines so far.
 #[derive(Default)]
 struct Seen {
@@ -60,6 +114,7 @@ struct Seen {
 pub(super) fn refuse_unread(source: &Source, update: &str, path: Option<&str>) -> Result<(), Refused> {
     let lines: Vec<&str> = update.lines().collect();
     refuse_name(source, &lines, path)?;
+    refuse_call(source, update, path)?;
     if are_marked(&lines) && !are_marked(&source.lines().collect::<Vec<_>>()) {
         let message = "all lines of the update are marked with + or -, and nothing says that it is a diff";
         let hint = "write `@@` above them; a whole file of such lines needs the format whole_file stated";
@@ -76,13 +131,32 @@ pub(super) fn refuse_unread(source: &Source, update: &str, path: Option<&str>) -
     if detect::explicit(&source.text) == Some(format) || format == Format::StringReplace && is_json(&source.text) {
         return Ok(());
     }
-    let message = format!(
-        "line {} of the update {what}, and the update could not be read as such: {}",
-        at + 1,
-        quoted(lines[at])
-    );
+    let fault = Some(format).filter(|format| *format == Format::StringReplace);
+    let why = fault.and_then(|_| string_replace::fault(update)).unwrap_or_else(|| quoted(lines[at]));
+    let message = format!("line {} of the update {what}, and the update could not be read as such: {why}", at + 1);
     let hint = "give the edit alone and whole, with nothing above it, in one format; a whole file that holds such lines needs the format \
          whole_file stated";
+    Err(Refused::new(Code::InvalidFormat, message, hint))
+}
+
+/// Refuses JSON that is nothing but arguments of a tool, for a file that is no JSON.
+fn refuse_call(source: &Source, update: &str, path: Option<&str>) -> Result<(), Refused> {
+    let is_data = path.is_some_and(|path| path.rsplit('.').next().is_some_and(|end| end.contains("json")));
+    if is_data || !update.trim_start().starts_with('{') || source.text.trim_start().starts_with('{') {
+        return Ok(());
+    }
+    let Ok(Value::Object(map)) = serde_json::from_str(update) else { return Ok(()) };
+    let plain = |key: &str| key.to_ascii_lowercase().replace(['_', '-'], "");
+    let is_in = |list: &[&str], key: &str| list.contains(&&*plain(key));
+    let has_argument = map.iter().any(|(key, value)| is_in(&ARGUMENTS, key) && (value.is_string() || value.is_array()));
+    let is_call = has_argument && map.keys().all(|key| is_in(&ARGUMENTS, key) || is_in(&BESIDE_ARGUMENTS, key));
+    if !is_call {
+        return Ok(());
+    }
+    let names: Vec<String> = map.keys().map(|key| quoted(key)).collect();
+    let message =
+        format!("the update is JSON with arguments of a tool ({}), and not the text of the file", names.join(", "));
+    let hint = "give the edit in one of the formats that are known; a file that is to hold this JSON needs the format whole_file stated";
     Err(Refused::new(Code::InvalidFormat, message, hint))
 }
 

@@ -80,12 +80,50 @@ fn refusals_say_where_and_what_to_do() {
 fn lines_that_all_run_together_do_so_in_bounded_time() {
     let file = "a\n".repeat(100_000);
     let update = json!({"old_string": "\n", "new_string": "", "replace_all": true});
-    assert_eq!(applied(&file, &update), Ok("a".repeat(100_000) + "\n"), "the file ends as it did");
+    assert_eq!(applied(&file, &update), Ok("a".repeat(100_000)));
     assert_eq!(applied("a\nb\nc\n", &json!({"old_string": "a\nb", "new_string": ""})), Ok("\nc\n".into()));
     assert_eq!(
         applied("ab\nab\n", &json!({"old_string": "b\n", "new_string": "", "replace_all": true})),
-        Ok("aa\n".into())
+        Ok("aa".into())
     );
+}
+
+#[test]
+fn the_last_line_end_is_one_like_the_others() {
+    let pair = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
+    for (file, old, new, wanted) in [
+        ("a\nb\n", "b\n", "X", "a\nX"),
+        ("a\nb\n", "b\n", "b", "a\nb"),
+        ("a\nb\n", "\nb\n", "\nX", "a\nX"),
+        ("a\r\nb\r\n", "b\r\n", "X", "a\r\nX"),
+        ("a\nb\nc\n", "b\n", "X", "a\nXc\n"),
+        ("a\nb", "b", "X\n", "a\nX\n"),
+        ("a\nb\n", "b\n", "", "a\n"),
+        ("only\n", "\n", "-", "only-"),
+        ("only\n", "\n", "", "only"),
+        // A file that ends without one has none there.
+        ("first\nsecond", "\n", "-", "first-second"),
+        ("b\na\nb", "b\n", "X\n", "X\na\nb"),
+    ] {
+        assert_eq!(applied(file, &pair(old, new)), Ok(wanted.to_owned()), "{file:?}: {old:?} becomes {new:?}");
+    }
+    let all = json!({"old_string": "\n", "new_string": "-", "replace_all": true});
+    assert_eq!(applied("first\nsecond", &all), Ok("first-second".into()));
+    assert!(applied("only", &pair("\n", "-")).is_err());
+    assert!(applied("ab", &pair("b\n", "X\n")).is_err());
+    let turns = json!([pair("a", "b\n"), pair("b\n\n", "c"), pair("c", "d")]);
+    assert_eq!(applied("x\na\n", &turns), Ok("x\nd".into()), "in turn as well");
+}
+
+#[test]
+fn a_list_may_be_written_as_a_text_and_an_argument_too_many_is_named() {
+    let list = json!([{"old_string": "a", "new_string": "b"}]).to_string();
+    assert_eq!(applied("a\n", &json!({"edits": list})), Ok("b\n".into()));
+    let update = json!({"old_string": "a", "new_string": "b", "occurrence": 2});
+    let crate::Outcome::Refused(refused) = crate::edit("a.txt", "a\n", &update.to_string(), None) else {
+        panic!("it is no content");
+    };
+    assert!(refused.message.contains("`occurrence`"), "{}", refused.message);
 }
 
 #[test]

@@ -163,3 +163,31 @@ fn json_and_code_that_are_no_edit_are_content() {
         assert_eq!(merged_in("x.txt", "", text, None).as_deref(), Ok(text));
     }
 }
+
+#[test]
+fn arguments_of_a_tool_are_never_written_into_a_file() {
+    for update in [
+        r#"{"path": "empty.txt", "content": "a\n"}"#,
+        r#"{"appendContent": "first\nsecond"}"#,
+        r#"{"startLine": 1, "endLine": 2, "content": "a"}"#,
+        r#"{"symbol": "f", "content": "a"}"#,
+        r#"{"set_line": "1:ab", "new_text": "a"}"#,
+        r#"{"path": "a", "insert_after": "1:ab", "lines": "a"}"#,
+        r#"{"command": "create", "path": "a"}"#,
+        r#"{"input": "a"}"#,
+        "{\n  \"file_path\": \"a.md\",\n  \"content\": \"a\"\n}\n",
+    ] {
+        for (path, original) in [("x.txt", ""), ("x.py", ""), ("x.py", "a = 1\n"), ("x", "")] {
+            assert_eq!(
+                merged_in(path, original, update, None),
+                Err(Code::InvalidFormat),
+                "{path} {original:?} {update}"
+            );
+        }
+        assert!(merged_in("x.txt", "", update, Some(Format::WholeFile)).is_ok(), "{update}");
+        assert!(merged_in("x.json", "", update, None).is_ok(), "data: {update}");
+    }
+    for update in [r#"{"semi": false, "content": "a"}"#, r#"{"path": "a"}"#, r#"{"lines": 3}"#] {
+        assert!(merged_in(".prettierrc", "", update, None).is_ok(), "{update}");
+    }
+}
