@@ -38,6 +38,7 @@ mod part;
 mod placement;
 mod prepared;
 mod readings;
+mod removal;
 mod scopes;
 mod seams;
 mod snippet;
@@ -61,7 +62,6 @@ pub(crate) use literal::MarkerLines;
 #[cfg(feature = "tree")]
 pub(crate) use markers::removed;
 pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots};
-pub(crate) use prepared::declaration;
 #[cfg(feature = "tree")]
 pub(crate) use prepared::places_of;
 pub(crate) use snippet::{Piece, Snippet};
@@ -76,6 +76,7 @@ use boundaries::Boundaries;
 use changes::Change;
 use lines::{Says, UNIT};
 use prepared::{PreparedSnippet, Scoring};
+use removal::Removal;
 use seams::Seams;
 use window::Windows;
 
@@ -244,10 +245,8 @@ fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Re
 
 /// The deletions of declarations that a snippet asks to remove, in order.
 fn removals(source: &Source, snippet: &Snippet<'_>) -> Result<Vec<Splice>, Refused> {
-    let removal = |name: &&str| {
-        let lines = prepared::declaration(source, name)?;
-        Ok(Splice { old: source.bytes_of(lines), new: String::new() })
-    };
+    let removal =
+        |removal: &Removal<'_>| Ok(Splice { old: source.bytes_of(removal.lines(source)?), new: String::new() });
     let mut removals = snippet.removals.iter().map(removal).collect::<Result<Vec<Splice>, Refused>>()?;
     removals.sort_by_key(|splice| (splice.old.start, splice.old.end));
     Ok(removals)

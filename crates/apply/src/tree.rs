@@ -6,6 +6,6 @@ mod outline;
 mod parse;
 mod rules;
 
-pub(crate) use outline::{Declaration, Outline, errors};
+pub(crate) use outline::{Declaration, Outline, errors, head_without_block};
 pub(crate) use parse::{parse, parse_again};
 pub(crate) use rules::Kind;

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::outcome::{Code, Refused};
 use crate::source::{Source, line_around};
 use memchr::memmem;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines at an edge of a file that are looked for when the edge itself is new.
 const EDGE_LINES: usize = 4;
@@ -52,10 +52,11 @@ pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<For
         refuse_open_fence(source, update)?;
     }
     let holds_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
-    if !format.is_text() || holds_fences || options.format == Some(Format::WholeFile) {
+    let has_fence = |text: &str| text.lines().any(|line| is_fence(line).is_some());
+    let is_content = holds_fences && !quotes_the_file(source, update);
+    if !format.is_text() || is_content || options.format == Some(Format::WholeFile) {
         return Ok(format);
     }
-    let has_fence = |text: &str| text.lines().any(|line| is_fence(line).is_some());
     match update.lines().position(|line| is_fence(line).is_some()) {
         Some(at) if !has_fence(&source.text) => Err(Refused::new(
             Code::InvalidFormat,
@@ -64,6 +65,25 @@ pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<For
         )),
         _ => Ok(format),
     }
+}
+
+/// Whether at least half of what the fences of an update hold are lines of the file: then these are parts of it in an answer.
+fn quotes_the_file(source: &Source, update: &str) -> bool {
+    let lines: Vec<&str> = update.lines().collect();
+    let known: BTreeSet<&str> = source.lines().map(str::trim_end).filter(|line| lazy::is_distinctive(line)).collect();
+    let (mut at, mut all, mut own) = (0, 0, 0);
+    while at < lines.len() {
+        let Some(close) = is_fence(lines[at]).and_then(|_| closing(&lines, at)) else {
+            at += 1;
+            continue;
+        };
+        let inside = lines[at + 1..close].iter().map(|line| line.trim_end());
+        let told: Vec<&str> = inside.filter(|line| lazy::is_distinctive(line)).collect();
+        all += told.len();
+        own += told.iter().filter(|line| known.contains(*line)).count();
+        at = close + 1;
+    }
+    all > 0 && 2 * own >= all
 }
 
 /// Refuses a first line that opens a fence which nothing closes: it was to be around all of the update. An excerpt may begin with one that

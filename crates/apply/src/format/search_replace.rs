@@ -8,7 +8,9 @@ use super::files::{PatchAction, PatchedFile};
 use super::find::{Finder, Wanted};
 use super::lines::core;
 use super::numbers::{self, Bare};
+use super::similar::quoted;
 use super::{Located, path};
+use crate::lazy;
 use crate::outcome::{Code, Format, Refused, Stage};
 use crate::source::Source;
 
@@ -93,6 +95,7 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     let lines: Vec<&str> = update.lines().collect();
     let blocks = blocks(&lines)?;
     path::of_one_file(&blocks, |block| block.path)?;
+    refuse_parts_outside(&lines, &blocks)?;
     let finder = Finder::new(source);
     let mut changes = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
@@ -104,6 +107,17 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
     }
     let (splices, reindented) = together(changes)?;
     Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
+}
+
+/// Refuses a marker outside of all blocks: it stands in another edit, which would be left out.
+fn refuse_parts_outside(lines: &[&str], blocks: &[Block<'_>]) -> Result<(), Refused> {
+    let mut is_inside = vec![false; lines.len()];
+    blocks.iter().for_each(|block| is_inside[block.at..=block.end].fill(true));
+    let marker = (0..lines.len()).find(|&at| !is_inside[at] && lazy::is_marker(lines[at]));
+    marker.map_or(Ok(()), |at| {
+        let what = format!("stands for lines of a file outside of a block: {}", quoted(lines[at]));
+        Err(malformed(at, &what, "send all changes as blocks, or each kind of edit alone"))
+    })
 }
 
 fn located<'a>(finder: &Finder<'a>, block: &Block<'a>, name: &str, changes: &mut Vec<Change>) -> Result<(), Refused> {

@@ -134,11 +134,8 @@ fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
     let mut finder = None;
     for (number, pair) in pairs.iter().enumerate() {
         let name = if pairs.len() == 1 { "the old string".to_owned() } else { format!("old string {}", number + 1) };
-        if pair.old == pair.new {
-            return Err(Refused { message: format!("{name} is the same as the new one"), ..unchanged() });
-        }
         if pair.old.is_empty() {
-            if !source.text.is_empty() {
+            if !source.text.is_empty() || pair.new.is_empty() {
                 return Err(nowhere(&name));
             }
             changes.push(filled(&pair.new));
@@ -168,6 +165,10 @@ fn at_once(source: &Source, pairs: &[Pair]) -> Result<Located, Refused> {
         matches.extend(found.into_iter().map(|start| Match { old: start..start + pair.old.len(), new: &pair.new }));
     }
     changes.extend(by_lines(source, matches)?);
+    // The file is as it is to be.
+    if pairs.iter().all(|pair| pair.old == pair.new) && changes.iter().all(|change| change.splices.is_empty()) {
+        return Ok(Located { splices: Vec::new(), stage: Stage::Lines, reindented: false, evidence: None });
+    }
     let (splices, reindented) = together(changes)?;
     Ok(Located { splices, stage: Stage::Lines, reindented, evidence: None })
 }

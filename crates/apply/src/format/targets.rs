@@ -259,10 +259,11 @@ mod tests {
         };
         let new = "    def f(self):\n        return 2\n";
         assert_eq!(edit("symbol", "A.f", new), Ok(file.replacen("return 1", "return 2", 1)));
-        assert_eq!(
-            edit("symbol", "A.f", ""),
-            Ok(file.replacen("    @cached\n    def f(self):\n        return 1\n", "", 1))
-        );
+        // Without its only line the class is none.
+        assert_eq!(edit("symbol", "A.f", "").expect_err("an empty class").0, Code::SyntaxRegression);
+        let more = file.replacen("\nclass B", "    x = 1\n\nclass B", 1);
+        let gone = edited("x.py", &more, &json!([{"symbol": "A.f", "content": ""}]));
+        assert_eq!(gone, Ok(more.replacen("    @cached\n    def f(self):\n        return 1\n", "", 1)));
         assert_eq!(
             edit("after_symbol", "A.f", "    x = 1\n"),
             Ok(file.replacen("return 1\n", "return 1\n    x = 1\n", 1))

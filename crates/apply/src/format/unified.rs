@@ -177,12 +177,26 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
         }
         at += 1;
     }
+    open.as_ref().map_or(Ok(()), refuse_cut)?;
     close(&mut sections, open);
     sections_of_git(&mut sections, head);
     if let Some(last) = sections.last_mut() {
         last.lines.end = lines.len();
     }
     Ok(sections)
+}
+
+/// Refuses a last hunk that ends with a line that goes, where its header says that more lines are to come: it may have been cut off.
+fn refuse_cut(last: &Numbered<'_>) -> Result<(), Refused> {
+    let ends_gone = matches!(last.hunk.lines.last(), Some(HunkLine::Minus(_)));
+    let Some((_, _, new)) = last.numbers.filter(|(_, _, new)| ends_gone && last.read.1 < *new) else { return Ok(()) };
+    let message = format!(
+        "the hunk in line {} of the update ends with a line that goes, and its header says that {} more come: it may be cut off",
+        last.at + 1,
+        new - last.read.1
+    );
+    let hint = "send the hunk whole, or `@@` without numbers";
+    Err(Refused::new(Code::InvalidFormat, message, hint))
 }
 
 /// A line below a hunk that its header says is complete. `-- ` is the line above a mail's signature.

@@ -284,6 +284,7 @@ fn above(change: &Change, header: usize, name: &str) -> Refused {
 /// has its sign), and below a deletion. A patch all of whose lines begin with the white space of its first is read without it.
 fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
     let lines = &without_margin(lines)[..];
+    refuse_cut(lines)?;
     let mut sections: Vec<Section<'u>> = Vec::new();
     for (at, &line) in lines.iter().enumerate() {
         let is_content = sections.last().is_some_and(|it| it.kind == Kind::Update) && line.starts_with([' ', '\t']);
@@ -314,6 +315,16 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
         return Err(Refused::new(Code::InvalidFormat, "the patch names no file", "begin with `*** Update File: path`"));
     }
     Ok(sections)
+}
+
+/// Refuses a patch that begins and does not end: it may have been cut off.
+fn refuse_cut(lines: &[&str]) -> Result<(), Refused> {
+    let begins = lines.iter().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim() == BEGIN);
+    if !begins || lines.iter().any(|line| line.trim() == END) {
+        return Ok(());
+    }
+    let message = format!("the patch begins with `{BEGIN}` and has no `{END}`: it may be cut off");
+    Err(Refused::new(Code::InvalidFormat, message, "send the patch whole, with its last line"))
 }
 
 /// The lines without the white space that the first begins with, if all begin so.

@@ -9,7 +9,6 @@ use super::keys::{Key, declared_name, key};
 use super::likeness::LineFeatures;
 use super::lines::{LineStats, Lines, MIN_INFORMATION, UNIT, information, is_blank};
 use super::snippet::{Piece, Snippet};
-use crate::outcome::{Code, Refused};
 use crate::source::Source;
 use memchr::memmem;
 use std::borrow::Cow;
@@ -28,7 +27,7 @@ const SIMILAR: i32 = 2 * UNIT;
 const MAX_NEIGHBOUR_PLACES: usize = 3;
 
 /// Signs that begin the comments and annotations above a declaration.
-const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--"];
+pub(super) const HEADS: &[&str] = &["@", "#", "//", "/*", "*", "--"];
 
 /// Cost of taking a line at the end of a segment as new although the file has it once: more than any match is worth.
 const UNIQUE_END: i32 = 60 * UNIT;
@@ -435,7 +434,7 @@ impl<'u> PreparedSnippet<'u> {
 }
 
 /// After the last line of the block that a line begins, by indentation.
-fn block_end<'t>(first: usize, end: usize, text: impl Fn(usize) -> &'t str) -> usize {
+pub(super) fn block_end<'t>(first: usize, end: usize, text: impl Fn(usize) -> &'t str) -> usize {
     let depth = indent(text(first)).len();
     let mut last = first;
     for at in first + 1..end {
@@ -457,32 +456,6 @@ fn block_end<'t>(first: usize, end: usize, text: impl Fn(usize) -> &'t str) -> u
         }
     }
     last + 1
-}
-
-/// The lines of the one declaration of a name, its comments and annotations and the blank lines after it included.
-///
-/// # Errors
-/// When there is none, or several.
-pub(crate) fn declaration(source: &Source, name: &str) -> Result<Range<usize>, Refused> {
-    let places: Vec<usize> = places_of(source, name, declared_name).collect();
-    let hint = "show the lines before and after it without a marker between";
-    let [place] = places[..] else {
-        let (code, found) = match places.len() {
-            0 => (Code::NoAnchor, "is not declared in the file"),
-            _ => (Code::AmbiguousLocation, "is declared more than once"),
-        };
-        let message = format!("the update asks to remove `{name}`, which {found}");
-        return Err(Refused::new(code, message, hint).at(places.into_iter().map(|place| (place, place))));
-    };
-    let depth = indent(source.line(place)).len();
-    let heads = |&line: &usize| {
-        let words = source.line(line).trim_start();
-        indent(source.line(line)).len() >= depth && HEADS.iter().any(|sign| words.starts_with(sign))
-    };
-    let first = (0..place).rev().take_while(heads).last().unwrap_or(place);
-    let end = block_end(place, source.line_count(), |line| source.line(line));
-    let blank = (end..source.line_count()).take_while(|&line| is_blank(source.line(line))).count();
-    Ok(first..end + blank)
 }
 
 /// Lines of the file that `named` gives this name.

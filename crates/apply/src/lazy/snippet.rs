@@ -4,6 +4,7 @@
 
 use super::lines::is_blank;
 use super::markers::{Marker, marker, removed};
+use super::removal::Removal;
 use memchr::memchr_iter;
 
 /// A part of a snippet.
@@ -21,7 +22,7 @@ pub(crate) struct Snippet<'u> {
     /// Lines and markers.
     pub pieces: Vec<Piece<'u>>,
     /// Declarations that it asks to remove.
-    pub removals: Vec<&'u str>,
+    pub removals: Vec<Removal<'u>>,
 }
 
 impl<'u> Snippet<'u> {
@@ -36,7 +37,7 @@ impl<'u> Snippet<'u> {
             let piece = match (marker(line), removed(line)) {
                 (Some(marker), _) if !is_in_file(line) => Piece::Marker(marker),
                 (None, Some(name)) if !is_in_file(line) => {
-                    removals.push(name);
+                    removals.push(Removal { name, line });
                     Piece::Marker(Marker { line })
                 }
                 _ => Piece::Line(line),

@@ -89,6 +89,29 @@ pub(crate) fn errors(tree: &Tree) -> Vec<usize> {
     }
 }
 
+/// The line of the first head of Python whose block holds nothing but comments: its grammar lets that pass, and Python does not.
+pub(crate) fn head_without_block(tree: &Tree) -> Option<usize> {
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        let holds = |block: Node<'_>| {
+            (0..block.named_child_count()).any(|at| block.named_child(at as u32).is_some_and(|child| !child.is_extra()))
+        };
+        if let Some(block) = node.child_by_field_name("body").filter(|block| block.kind() == "block" && !holds(*block))
+        {
+            return Some(block.start_position().row.min(node.start_position().row));
+        }
+        if node.named_child_count() > 0 && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+        }
+    }
+}
+
 struct Walk<'t> {
     rules: &'static [Rule],
     text: &'t str,

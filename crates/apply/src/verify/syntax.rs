@@ -8,7 +8,7 @@ use crate::outcome::{Check, Code, Refused};
 use crate::parsed::Parsed;
 use crate::source::Source;
 use crate::splice::Splice;
-use crate::tree::{errors, parse, parse_again};
+use crate::tree::{errors, head_without_block, parse, parse_again};
 
 /// Checks the syntax, and with the same trees the declarations.
 pub(super) fn check(
@@ -47,6 +47,15 @@ pub(super) fn check(
             "show the lines around the change whole, with their brackets",
         )
         .at([(before, before)]));
+    }
+    if language == Language::Python
+        && let Some(line) = head_without_block(&new)
+        && head_without_block(&old).is_none()
+    {
+        let before = line_before(source, splices, line);
+        let message = format!("line {}: the merged text has no line below this head, which the original has", line + 1);
+        return Err(Refused::new(Code::SyntaxRegression, message, "write `pass`, or remove the head as well")
+            .at([(before, before)]));
     }
     let declarations = declarations::check(language, source, splices, old, &text, new)?;
     Ok((Check::Passed, declarations))

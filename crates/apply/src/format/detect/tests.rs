@@ -143,3 +143,15 @@ fn what_may_be_content_stays() {
         assert_eq!(unwrapped(update), update, "{update}");
     }
 }
+
+#[test]
+fn an_answer_with_parts_of_a_text_in_fences_is_none_of_it() {
+    let file = "alpha one\nbeta two\ngamma three\ndelta four\nepsilon five\nzeta six\n";
+    let answer = "Here is the first part:\n```\nalpha one\nbeta 2\ngamma three\n```\nAnd the second:\n```\ndelta four\nepsilon five\nzeta 6\n```\n";
+    for path in ["notes.txt", "notes.md"] {
+        let crate::Outcome::Refused(refused) = crate::edit(path, file, answer, None) else { panic!("{path}") };
+        assert_eq!(refused.code, crate::Code::InvalidFormat);
+    }
+    let page = "alpha one\nbeta two\n\n```sh\nrun it now\n```\n\ngamma three\ndelta four\nepsilon five\nzeta six\n";
+    assert!(matches!(crate::edit("notes.md", file, page, None), crate::Outcome::Merged(_)), "a fence that is new");
+}

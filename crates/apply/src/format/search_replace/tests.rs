@@ -132,3 +132,13 @@ fn refusals_say_where_and_what_to_do() {
     }
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn a_part_of_a_file_beside_blocks_is_not_left_out() {
+    let file = "def a():\n    return 1\n\ndef b():\n    return 2\n";
+    let block = "<<<<<<< SEARCH\n    return 1\n=======\n    return 10\n>>>>>>> REPLACE\n";
+    let more = "\nAnd in b:\n\n```python\n# ... existing code ...\ndef b():\n    return 20\n```\n";
+    let refused = applied(file, &format!("{block}{more}")).expect_err("b would stay");
+    assert!(refused.contains("outside of a block"), "{refused}");
+    assert!(applied(file, &format!("{block}\nThat is all.\n")).is_ok());
+}

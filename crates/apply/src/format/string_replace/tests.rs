@@ -56,7 +56,6 @@ fn refusals_say_where_and_what_to_do() {
         ("several places", "a = nil\nb = nil\n", pair("nil", "1")),
         ("overlapping places", "aaa\n", pair("aa", "b")),
         ("no place", "fn a() {\n  one();\n}\n", pair("fn a() {\n  two();\n", "x")),
-        ("nothing changes", "a\n", pair("a", "a")),
         ("no old string", "a\n", pair("", "a")),
         ("the same text twice", "abc\n", json!([pair("ab", "x"), pair("bc", "y")])),
         (
@@ -113,6 +112,15 @@ fn the_last_line_end_is_one_like_the_others() {
     assert!(applied("ab", &pair("b\n", "X\n")).is_err());
     let turns = json!([pair("a", "b\n"), pair("b\n\n", "c"), pair("c", "d")]);
     assert_eq!(applied("x\na\n", &turns), Ok("x\nd".into()), "in turn as well");
+}
+
+#[test]
+fn a_string_that_becomes_itself_changes_nothing_where_it_stands() {
+    let pair = |text: &str| json!({"old_string": text, "new_string": text});
+    assert_eq!(applied("a\nb\n", &pair("b")), Ok("a\nb\n".into()));
+    assert!(applied("a\nb\n", &pair("c")).is_err(), "it stands nowhere");
+    let crate::Outcome::Merged(merged) = crate::edit("a.txt", "a\n", &pair("a").to_string(), None) else { panic!() };
+    assert!(merged.is_unchanged());
 }
 
 #[test]

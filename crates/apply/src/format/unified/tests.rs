@@ -115,3 +115,17 @@ fn refusals_say_where_and_what_to_do() {
     }
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn a_diff_that_ends_before_what_comes_is_refused_as_cut_off() {
+    let file = "def a():\n    return 1\n\ndef b():\n    return 2\n";
+    let cut = "--- a/x.py\n+++ b/x.py\n@@ -4,2 +4,3 @@\n def b():\n-    return 2\n";
+    let refused = applied(file, cut).expect_err("lines are to come");
+    assert!(refused.contains("cut off"), "{refused}");
+    let whole = format!("{cut}+    x = 2\n+    return x\n");
+    assert!(applied(file, &whole).is_ok());
+    // Right counts, and none.
+    for header in ["@@ -4,2 +4,1 @@", "@@"] {
+        assert!(applied(file, &cut.replace("@@ -4,2 +4,3 @@", header)).is_ok(), "{header}");
+    }
+}

@@ -93,3 +93,13 @@ fn refusals_say_where_and_what_to_do() {
     }
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn a_patch_without_its_end_is_refused_as_cut_off() {
+    let file = "def b():\n    return 2\n";
+    let cut = "*** Begin Patch\n*** Update File: x.py\n@@ def b():\n-    return 2\n";
+    let crate::Outcome::Refused(refused) = crate::edit("x.py", file, cut, None) else { panic!("it does not end") };
+    assert!(refused.message.contains("cut off"), "{refused}");
+    let whole = format!("{cut}+    return 3\n*** End Patch\n");
+    assert!(matches!(crate::edit("x.py", file, &whole, None), crate::Outcome::Merged(_)));
+}
