@@ -22,6 +22,8 @@ use crate::splice::Splice;
 const KEPT: i32 = 6 * UNIT;
 const KEPT_AT_MOST: i32 = 20 * UNIT;
 
+/// More places of all lines of a snippet are not looked at: these take 128 MB.
+const MAX_PLACES: usize = 8_000_000;
 /// So many candidates that lose a line are passed over, to bound the work.
 const MAX_UNLAWFUL: usize = 6;
 
@@ -51,6 +53,10 @@ pub(super) fn locate(
     lost: impl Fn(&[Splice]) -> Option<usize>,
 ) -> Result<Placed, Failed> {
     let weights = Weights::of(source, lines, prepared);
+    let count: usize = weights.ids.iter().flatten().map(|&id| lines.count_of(id)).sum();
+    if count > MAX_PLACES {
+        return Err(Failed::NoPlace);
+    }
     let parts = prepared.segments.iter().filter_map(|segment| Part::of(prepared, segment));
     let finders: Vec<Finder<'_>> = parts.map(|part| Finder::new(&weights, part)).collect();
     let found = |kept: i32| finders.iter().map(|finder| finder.candidates(kept)).collect();

@@ -166,3 +166,11 @@ fn many_changes_between_padded_markers_end() {
     let merged = merged(&original, &format!("// ... existing code ...\n{update}"));
     assert_eq!(merged.edits.len(), 5_000);
 }
+
+#[test]
+fn lines_that_stand_everywhere_end() {
+    // Each of 8,000 lines stands in 40,000 places: as places, 5 GB.
+    let original = "x = 1\ny = 2\n".repeat(40_000);
+    let update = format!("# ... existing code ...\n{}z = 3\n# ... existing code ...\n", "x = 1\ny = 2\n".repeat(4_000));
+    refused(&original, &update);
+}

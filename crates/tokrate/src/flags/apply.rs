@@ -57,7 +57,7 @@ pub struct Flags {
     /// Leave syntax trees alone: neither to find the place nor to check the result
     #[arg(long)]
     pub no_tree: bool,
-    /// Print the result as JSON
+    /// Print the result as JSON; with --in-place it holds the diff
     #[arg(long, conflicts_with_all = ["batch", "serve"])]
     pub json: bool,
     /// Patch of several files to carry out, `-` for standard input: V4A, a unified diff, or SEARCH/REPLACE blocks below the

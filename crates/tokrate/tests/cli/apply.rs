@@ -229,7 +229,9 @@ fn json_holds_what_was_asked_for() {
     let diff = reported(&["--diff"]);
     assert!(diff["diff"].as_str().is_some_and(|diff| diff.starts_with("--- a/a.rs\n+++ b/a.rs\n")), "{diff}");
     assert_eq!((diff.get("output"), reported(&["--check"]).get("output")), (None, None));
-    assert_eq!((reported(&["--in-place"]).get("output"), folder.read("a.rs").as_str()), (None, MERGED));
+    let written = reported(&["--in-place"]);
+    assert_eq!((written.get("output"), folder.read("a.rs").as_str()), (None, MERGED));
+    assert_eq!(written["diff"], diff["diff"], "what was changed is told with it");
 }
 
 #[test]

@@ -74,7 +74,8 @@ fn deliver(flags: &Flags, path: &Path, original: &[u8], merged: &Merged, by: Mer
             anstream::eprintln!("{}: {note}", path.display());
         }
     }
-    let diff = flags.diff.then(|| diff(path, original, merged));
+    // A program that has a file edited gets what changed, as no one else can tell it afterwards.
+    let diff = (flags.diff || flags.json && flags.in_place).then(|| diff(path, original, merged));
     if flags.json {
         let mut report = MergeReport::merged(merged, by);
         if let MergeReport::Merged { output, diff: shown, .. } = &mut report {
