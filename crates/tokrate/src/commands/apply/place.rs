@@ -112,6 +112,17 @@ impl Place {
         self.folder.create(name)
     }
 
+    /// Locks a file beside it as long as it is open; false if someone else holds it or has removed it.
+    pub fn lock_beside(&self, name: &OsStr, file: &File) -> bool {
+        self.folder.lock(name, file)
+    }
+
+    /// Locks it as long as what is added to `held` is open; false if someone else holds it, or another file has just come to
+    /// its name.
+    pub fn lock(&self, held: &mut Vec<File>) -> io::Result<bool> {
+        self.folder.lock_named(&self.name, held)
+    }
+
     /// Puts the file beside it in its place, whatever is there.
     pub fn replace_by(&self, name: &OsStr) -> io::Result<()> {
         self.folder.rename(name, &self.name)

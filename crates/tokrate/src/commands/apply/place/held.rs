@@ -1,8 +1,9 @@
 //! A folder by its descriptor: names in it are looked up in this folder and in no other that has come to its path.
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, linkat, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, linkat, mkdirat, openat, renameat, statat, unlinkat,
 };
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -36,7 +37,7 @@ impl Folder {
     pub fn make_folder(&self, name: &OsStr) -> io::Result<bool> {
         match mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::EXIST) => Ok(false),
+            Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -53,13 +54,39 @@ impl Folder {
         Ok(openat(&self.0, name, FILE.union(OFlags::WRONLY), Mode::empty())?.into())
     }
 
-    /// A new file, locked as long as it is open.
+    /// A new file.
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
-        let file: File = openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?.into();
-        // Without locks nothing is cleared away either.
-        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(file)
+        Ok(openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// Locks an open file as long as it is open; false if someone else holds it, or if its name leads to it no more. A file
+    /// system without locks keeps nobody out.
+    pub fn lock(&self, name: &OsStr, file: &File) -> bool {
+        let is_held = flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+        !is_held && self.leads_to(name, file)
+    }
+
+    /// Locks the file of a name as long as what is added to `held` is open; false if someone else holds it, or another file
+    /// has just come to its name.
+    pub fn lock_named(&self, name: &OsStr, held: &mut Vec<File>) -> io::Result<bool> {
+        let mut file = self.open_to_read(name)?;
+        // Some network file systems lock only what is open to be written.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::BADF)
+            && let Ok(writable) = self.open_to_write(name)
+        {
+            file = writable;
+        }
+        let is_locked = self.lock(name, &file);
+        held.extend(is_locked.then_some(file));
+        Ok(is_locked)
+    }
+
+    fn leads_to(&self, name: &OsStr, file: &File) -> bool {
+        let (Ok(named), Ok(open)) = (statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
+            return false;
+        };
+        (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)
     }
 
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
@@ -89,9 +116,11 @@ impl Folder {
                 continue;
             }
             let Ok(file) = self.open_to_read(OsStr::new(name)) else { continue };
-            // Whoever works on one holds its lock, which ends with the process.
+            // Whoever works on one holds its lock, which ends with the process. One that was just made may not be locked yet:
+            // who made it sees that it went. By now the name may stand for another file.
             if file.metadata().is_ok_and(|metadata| metadata.is_file())
                 && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+                && self.leads_to(OsStr::new(name), &file)
             {
                 let _ = self.remove(OsStr::new(name));
             }

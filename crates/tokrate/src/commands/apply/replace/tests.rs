@@ -200,6 +200,120 @@ fn a_neighbour_that_is_worked_on_is_not_cleared_away() {
     assert_eq!((text(&folder.0.join("a")), folder.names()), (NEW.to_vec(), vec!["a".to_owned(), "b".to_owned()]));
 }
 
+#[cfg(unix)]
+fn lock(path: &Path) -> File {
+    let file = File::open(path).expect("it is there");
+    file.try_lock().expect("nobody holds it");
+    file
+}
+
+#[cfg(unix)]
+#[test]
+fn an_edit_waits_for_another_one_of_its_file_and_does_not_write_over_it() {
+    let folder = Folder::new();
+    let path = folder.write("a", OLD);
+    let mut staged = Staged::replace(new_place(&folder, "a"), OLD, NEW, &|_| Ok(())).expect("staged");
+    // The other one has compared already and holds the lock; its file comes to the name while this one waits.
+    let mut others = vec![lock(&path)];
+    let mut waits = 0;
+    let mut pause = || {
+        waits += 1;
+        match waits {
+            1 => {
+                let other = folder.write("other", b"someone else's\n");
+                others.insert(0, lock(&other));
+                std::fs::rename(other, &path).expect("renamed");
+            }
+            // First the lock of the file that went, then that of the one that came.
+            2 | 3 => drop(others.pop()),
+            _ => return false,
+        }
+        true
+    };
+    let held = locked(std::slice::from_ref(&staged), &mut pause).expect("the other one has ended");
+    assert_eq!((waits, held.len()), (3, 1));
+    assert!(File::open(&path).expect("there").try_lock().is_err(), "the file that came is locked");
+    let error = staged.commit(&|_| Ok(())).expect_err("it is another file now");
+    assert!(format!("{error:#}").contains("changed meanwhile"), "{error:#}");
+    drop(staged);
+    assert_eq!((text(&path), folder.names()), (b"someone else's\n".to_vec(), vec!["a".to_owned()]));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_old_file_and_the_new_one_are_locked_when_the_name_changes() {
+    let folder = Folder::new();
+    let path = folder.write("a", OLD);
+    let old = File::open(&path).expect("there");
+    let is_free = |file: &File| file.try_lock().is_ok() && file.unlock().is_ok();
+    let seen = Mutex::new(Vec::new());
+    let watch = |step: Step| {
+        let now = File::open(&path).expect("there");
+        seen.lock().expect("one thread").push((step, is_free(&old), is_free(&now)));
+        Ok(())
+    };
+    replace_watched(place(&path), OLD, NEW, &watch).expect("replaced");
+    let expected: Vec<_> = STEPS.into_iter().map(|step| (step, step != Step::Moved, step != Step::Moved)).collect();
+    assert_eq!(*seen.lock().expect("one thread"), expected);
+    assert!(is_free(&old) && is_free(&File::open(&path).expect("there")));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_stays_locked_is_refused_and_a_patch_keeps_all_of_its_locks() {
+    let folder = Folder::new();
+    for name in ["a", "b"] {
+        folder.write(name, OLD);
+    }
+    let stage = |name: &str| Staged::replace(new_place(&folder, name), OLD, NEW, &|_| Ok(())).expect("staged");
+    // Whatever the order of the patch, `a` is locked before `b`.
+    let staged = vec![stage("b"), stage("a")];
+    let other = lock(&folder.0.join("b"));
+    let is_free = |name: &str| File::open(folder.0.join(name)).expect("there").try_lock().is_ok();
+    let mut pause = || {
+        assert!(!is_free("a"), "`a` is locked by now");
+        false
+    };
+    let error = all_or_none_waiting(staged, &mut pause).expect_err("it is locked").to_string();
+    assert!(error.ends_with("end that program or wait for it, then run this again"), "{error}");
+    assert!(error.contains("b: another program has kept it locked for 10 s"), "{error}");
+    assert!(is_free("a"), "no lock is left behind");
+    assert_eq!((text(&folder.0.join("a")), folder.names().len()), (OLD.to_vec(), 2));
+    drop(other);
+    let mut staged = vec![stage("b"), stage("a")];
+    let held = locked(&staged, &mut || false).expect("locked");
+    staged[0].commit(&|_| Ok(())).expect("written");
+    assert_eq!((is_free("a"), is_free("b")), (false, false), "what may yet be undone is locked as well");
+    drop((held, staged));
+    assert_eq!((is_free("a"), is_free("b"), folder.names().len()), (true, true, 2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_neighbour_that_is_cleared_away_before_it_is_locked_is_made_again() {
+    let folder = Folder::new();
+    let place = new_place(&folder, "a");
+    let (mut names, mut others) = (Vec::new(), Vec::new());
+    let mut made = |name: &OsStr| {
+        match names.len() {
+            // Another process has cleared up.
+            0 => place.remove_abandoned(is_neighbour),
+            // It is about to.
+            1 => others.push(lock(&folder.0.join(name))),
+            _ => {}
+        }
+        names.push(name.to_string_lossy().into_owned());
+    };
+    let (name, file) = neighbour(&place, &mut made).expect("made");
+    assert_eq!((names.len(), name.to_string_lossy().into_owned()), (3, names[2].clone()));
+    place.remove_abandoned(is_neighbour);
+    assert_eq!(folder.names(), [names[1].clone(), names[2].clone()], "both are locked");
+    drop((file, others));
+    let error = neighbour(&place, &mut |_| place.remove_abandoned(is_neighbour)).expect_err("it never stays");
+    assert!(error.to_string().contains("run this again"), "{error}");
+    assert!(folder.names().is_empty());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn extended_attributes_stay() {
