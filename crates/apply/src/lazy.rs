@@ -64,7 +64,8 @@ pub(crate) use markers::removed;
 pub(crate) use markers::{is_marker, is_worded_marker, lines_with_dots};
 #[cfg(feature = "tree")]
 pub(crate) use prepared::places_of;
-pub(crate) use snippet::{Piece, Snippet};
+pub(crate) use removal::removed_lines;
+pub(crate) use snippet::{Piece, Removal, Snippet};
 
 use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
@@ -76,7 +77,6 @@ use boundaries::Boundaries;
 use changes::Change;
 use lines::{Says, UNIT};
 use prepared::{PreparedSnippet, Scoring};
-use removal::Removal;
 use seams::Seams;
 use window::Windows;
 
@@ -245,8 +245,9 @@ fn check_search(source: &Source, lines: &Lines<'_>, snippet: &Snippet<'_>) -> Re
 
 /// The deletions of declarations that a snippet asks to remove, in order.
 fn removals(source: &Source, snippet: &Snippet<'_>) -> Result<Vec<Splice>, Refused> {
-    let removal =
-        |removal: &Removal<'_>| Ok(Splice { old: source.bytes_of(removal.lines(source)?), new: String::new() });
+    let removal = |removal: &Removal<'_>| {
+        Ok(Splice { old: source.bytes_of(removed_lines(source, removal)?), new: String::new() })
+    };
     let mut removals = snippet.removals.iter().map(removal).collect::<Result<Vec<Splice>, Refused>>()?;
     removals.sort_by_key(|splice| (splice.old.start, splice.old.end));
     Ok(removals)

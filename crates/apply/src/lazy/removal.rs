@@ -7,6 +7,7 @@ use super::keys::declared_name;
 use super::lines::{is_balanced, is_blank};
 use super::prepared::{HEADS, block_end, places_of};
 use super::scopes::is_closer;
+use super::snippet::Removal;
 use crate::format::quoted;
 use crate::outcome::{Code, Refused};
 use crate::source::Source;
@@ -43,52 +44,42 @@ const CLOSED_BY_END: [&str; 10] =
 /// Marks of texts over several lines.
 const QUOTES: [&str; 3] = ["\"\"\"", "'''", "`"];
 
-/// A declaration that an update asks to remove.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Removal<'u> {
-    pub name: &'u str,
-    /// The line that asks for it.
-    pub line: &'u str,
+/// The lines of the one declaration that an update asks to remove, its comments and annotations and the blank lines after it included.
+///
+/// # Errors
+/// When there is none, or several, or other lines may be of it or it of other lines.
+pub(crate) fn removed_lines(source: &Source, removal: &Removal<'_>) -> Result<Range<usize>, Refused> {
+    let places: Vec<usize> = places_of(source, removal.name, declared_name).collect();
+    let [place] = places[..] else {
+        let (code, found) = match places.len() {
+            0 => (Code::NoAnchor, "is not declared in the file"),
+            _ => (Code::AmbiguousLocation, "is declared more than once"),
+        };
+        let at = places.into_iter().map(|place| (place, place));
+        return Err(refused(removal, code, found).at(at));
+    };
+    let unclear = |line: usize, why: &str| {
+        let message = format!("{why}: line {}, {}", line + 1, quoted(source.line(line)));
+        Err(refused(removal, Code::AmbiguousDeletion, &message).at([(line, line)]))
+    };
+    if indent(removal.line).len() > indent(source.line(place)).len() {
+        return unclear(place, "is further out than the line that asks for it, which may be a comment");
+    }
+    let first = first_of(source, place);
+    if let Some(line) = may_be_its_own(source, first, place) {
+        return unclear(line, "may have more lines above it");
+    }
+    let end = block_end(place, source.line_count(), |line| source.line(line));
+    if let Some(line) = goes_on(source, place, end) {
+        return unclear(line, "may not end where its indentation does");
+    }
+    let blank = (end..source.line_count()).take_while(|&line| is_blank(source.line(line))).count();
+    Ok(first..end + blank)
 }
 
-impl Removal<'_> {
-    /// The lines of the one declaration of the name, its comments and annotations and the blank lines after it included.
-    ///
-    /// # Errors
-    /// When there is none, or several, or other lines may be of it or it of other lines.
-    pub fn lines(&self, source: &Source) -> Result<Range<usize>, Refused> {
-        let places: Vec<usize> = places_of(source, self.name, declared_name).collect();
-        let [place] = places[..] else {
-            let (code, found) = match places.len() {
-                0 => (Code::NoAnchor, "is not declared in the file"),
-                _ => (Code::AmbiguousLocation, "is declared more than once"),
-            };
-            let at = places.into_iter().map(|place| (place, place));
-            return Err(self.refused(code, found).at(at));
-        };
-        let unclear = |line: usize, why: &str| {
-            let message = format!("{why}: line {}, {}", line + 1, quoted(source.line(line)));
-            Err(self.refused(Code::AmbiguousDeletion, &message).at([(line, line)]))
-        };
-        if indent(self.line).len() > indent(source.line(place)).len() {
-            return unclear(place, "is further out than the line that asks for it, which may be a comment");
-        }
-        let first = first_of(source, place);
-        if let Some(line) = may_be_its_own(source, first, place) {
-            return unclear(line, "may have more lines above it");
-        }
-        let end = block_end(place, source.line_count(), |line| source.line(line));
-        if let Some(line) = goes_on(source, place, end) {
-            return unclear(line, "may not end where its indentation does");
-        }
-        let blank = (end..source.line_count()).take_while(|&line| is_blank(source.line(line))).count();
-        Ok(first..end + blank)
-    }
-
-    fn refused(&self, code: Code, why: &str) -> Refused {
-        let message = format!("the update asks to remove `{}`, which {why}", self.name);
-        Refused::new(code, message, "show the lines before and after it without a marker between")
-    }
+fn refused(removal: &Removal<'_>, code: Code, why: &str) -> Refused {
+    let message = format!("the update asks to remove `{}`, which {why}", removal.name);
+    Refused::new(code, message, "show the lines before and after it without a marker between")
 }
 
 /// The first of the comments and annotations right above a declaration.
@@ -160,7 +151,7 @@ mod tests {
     /// What is left of a file without a declaration.
     fn without(file: &str, name: &str) -> Result<String, Code> {
         let source = Source::read(file.as_bytes()).expect("text");
-        let gone = Removal { name, line: "# remove it" }.lines(&source).map_err(|refused| refused.code)?;
+        let gone = removed_lines(&source, &Removal { name, line: "# remove it" }).map_err(|refused| refused.code)?;
         let lines = source.lines().enumerate().filter(|(at, _)| !gone.contains(at));
         Ok(lines.flat_map(|(_, line)| [line, "\n"]).collect())
     }
@@ -212,6 +203,6 @@ mod tests {
     fn a_comment_in_a_block_asks_for_nothing_outside_of_it() {
         let source = Source::read(b"function old() {\n}\n").expect("text");
         let removal = Removal { name: "old", line: "  // remove old" };
-        assert_eq!(removal.lines(&source).map_err(|refused| refused.code), Err(Code::AmbiguousDeletion));
+        assert_eq!(removed_lines(&source, &removal).map_err(|refused| refused.code), Err(Code::AmbiguousDeletion));
     }
 }

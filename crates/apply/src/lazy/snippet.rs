@@ -4,7 +4,6 @@
 
 use super::lines::is_blank;
 use super::markers::{Marker, marker, removed};
-use super::removal::Removal;
 use memchr::memchr_iter;
 
 /// A part of a snippet.
@@ -14,6 +13,14 @@ pub(crate) enum Piece<'u> {
     Line(&'u str),
     /// A line that stands for lines of the file.
     Marker(Marker<'u>),
+}
+
+/// A declaration that an update asks to remove.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Removal<'u> {
+    pub name: &'u str,
+    /// The line that asks for it.
+    pub line: &'u str,
 }
 
 /// A snippet in order.

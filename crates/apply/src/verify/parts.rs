@@ -24,7 +24,8 @@ pub(crate) fn check(source: &Source, merged: &str, update: &str, format: Format)
 
 fn check_snippet(source: &Source, merged: &str, update: &str) -> Result<(), Refused> {
     let snippet = Snippet::read(update, |_| false);
-    let removed = snippet.removals.iter().map(|removal| removal.lines(source)).collect::<Result<Vec<_>, _>>()?;
+    let removed =
+        snippet.removals.iter().map(|removal| lazy::removed_lines(source, removal)).collect::<Result<Vec<_>, _>>()?;
     let kept = |line: &usize| !removed.iter().any(|lines| lines.contains(line));
     // Where nothing is asked to be removed the original is the file.
     let all: Vec<usize> = (0..source.line_count()).filter(|line| !removed.is_empty() && kept(line)).collect();
