@@ -149,7 +149,12 @@ proptest! {
         prop_assume!(times == case.times());
         let pair = serde_json::json!({ "old_string": old, "new_string": new });
         let update = if list { serde_json::json!({ "edits": [pair] }) } else { pair };
-        case.check(Format::StringReplace, &update.to_string())?;
+        if old == new && times == 1 {
+            let outcome = applied(Format::StringReplace, &case.original(), &update.to_string());
+            prop_assert_eq!(outcome.map_err(|refused| refused.code), Ok(case.original()), "no change");
+        } else {
+            case.check(Format::StringReplace, &update.to_string())?;
+        }
     }
 
     #[test]
@@ -157,7 +162,7 @@ proptest! {
         let hunk = diff_lines(&case);
         prop_assume!(hunk.contains("\n-") || hunk.contains("\n+") || hunk.starts_with(['+', '-']));
         let update = match header {
-            0 => format!("--- a/x\n+++ b/x\n@@ -900,3 +900,1 @@ fn\n{hunk}"),
+            0 => format!("--- a/x\n+++ b/x\n@@ -900,77 +900,75 @@ fn\n{hunk}"),
             1 => format!("diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ ... @@\n{hunk}"),
             _ => format!("@@ ... @@\n{hunk}"),
         };

@@ -186,10 +186,12 @@ fn read<'u>(lines: &[&'u str]) -> Result<Vec<Section<'u>>, Refused> {
     Ok(sections)
 }
 
-/// Refuses a last hunk that ends with a line that goes, where its header says that more lines are to come: it may have been cut off.
+/// Refuses a last hunk that ends with a line that goes, where its header is right in what is shown and says that more lines are to come: it may have
+/// been cut off. Headers that are wrong in both say nothing.
 fn refuse_cut(last: &Numbered<'_>) -> Result<(), Refused> {
     let ends_gone = matches!(last.hunk.lines.last(), Some(HunkLine::Minus(_)));
-    let Some((_, _, new)) = last.numbers.filter(|(_, _, new)| ends_gone && last.read.1 < *new) else { return Ok(()) };
+    let is_cut = |(_, old, new): &(usize, usize, usize)| ends_gone && last.read.0 == *old && last.read.1 < *new;
+    let Some((_, _, new)) = last.numbers.filter(is_cut) else { return Ok(()) };
     let message = format!(
         "the hunk in line {} of the update ends with a line that goes, and its header says that {} more come: it may be cut off",
         last.at + 1,
