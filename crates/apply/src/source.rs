@@ -153,6 +153,11 @@ impl Source {
         self.starts.len() - 1
     }
 
+    /// Whether the file ends with a line end, as an empty one is taken to do.
+    pub fn has_final_newline(&self) -> bool {
+        self.final_newline
+    }
+
     /// The text without the end of a last line that has none in the file.
     pub fn written(&self) -> &str {
         if self.final_newline { &self.text } else { self.text.strip_suffix('\n').unwrap_or(&self.text) }

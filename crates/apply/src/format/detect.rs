@@ -51,14 +51,13 @@ pub(crate) fn of(source: &Source, update: &str, options: &Options) -> Result<For
     if format.is_text() && options.format != Some(Format::WholeFile) {
         refuse_open_fence(source, update)?;
     }
-    let holds_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
-    let has_fence = |text: &str| text.lines().any(|line| is_fence(line).is_some());
-    let is_content = holds_fences && !quotes_the_file(source, update);
-    if !format.is_text() || is_content || options.format == Some(Format::WholeFile) {
+    if !format.is_text() || options.format == Some(Format::WholeFile) {
         return Ok(format);
     }
-    match update.lines().position(|line| is_fence(line).is_some()) {
-        Some(at) if !has_fence(&source.text) => Err(Refused::new(
+    let fence_of = |text: &str| text.lines().position(|line| is_fence(line).is_some());
+    let may_hold_fences = options.path.as_deref().is_some_and(|path| PROSE.iter().any(|end| path.ends_with(end)));
+    match fence_of(update).filter(|_| fence_of(&source.text).is_none()) {
+        Some(at) if !may_hold_fences || quotes_the_file(source, update) => Err(Refused::new(
             Code::InvalidFormat,
             format!("line {} of the update is a fence, and it is not clear what around it is code", at + 1),
             "give the edit alone, or one fence around all of it; for a whole file with fences in it, state the format",

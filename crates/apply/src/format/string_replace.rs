@@ -13,7 +13,7 @@ use crate::outcome::{Code, Refused, Stage};
 use crate::source::Source;
 use crate::splice::{Splice, in_order};
 use memchr::memmem;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// Limit of the bytes searched in one merge, to bound the time.
@@ -89,8 +89,8 @@ pub(super) fn locate(source: &Source, update: &str) -> Result<Located, Refused> 
         (Ok(located), Ok(text)) => {
             let splices = in_order(located.splices.clone(), |byte| source.line_of(byte))?;
             let all = source.spliced(&splices, 0..source.text.len());
-            let has_end = source.written().len() == source.text.len();
-            if Some(&*text) == if has_end { Some(&*all) } else { all.strip_suffix('\n') } {
+            let all = if source.has_final_newline() { &all } else { all.strip_suffix('\n').unwrap_or(&all) };
+            if *all == text {
                 return Ok(located);
             }
             let message = "the edits give one text when they are made in turn and another when they are made at once";
@@ -256,7 +256,7 @@ fn by_lines(source: &Source, mut matches: Vec<Match<'_>>) -> Result<Vec<Change>,
 /// The changes that make a text of lines of the file. If it has no line end behind its last line, that goes at the end of the file.
 fn lines_as(source: &Source, lines: Range<usize>, text: &str) -> Result<Vec<Splice>, Refused> {
     let (old, new): (Vec<&str>, Vec<&str>) = (lines.clone().map(|line| source.line(line)).collect(), lines_of(text));
-    let has_end = text.is_empty() || text.ends_with('\n') || source.written().len() < source.text.len();
+    let has_end = text.is_empty() || text.ends_with('\n') || !source.has_final_newline();
     if lines.end < source.line_count() || has_end {
         return splices(source, lines.start, &old, &new, &Shift::default(), "");
     }
@@ -273,19 +273,15 @@ fn pairs(value: &Value) -> Result<Vec<Pair>, Refused> {
     let written: Value;
     let list = match value {
         Value::Array(list) => list.as_slice(),
-        Value::Object(map) => {
-            let edits =
-                map.get("edits").filter(|_| map.keys().all(|key| key == "edits" || OTHER.contains(&key.as_str())));
-            match edits {
-                Some(Value::Array(list)) => list,
-                Some(Value::String(text)) => {
-                    written = serde_json::from_str(text).unwrap_or_default();
-                    written.as_array().ok_or_else(|| invalid("`edits` is a text that is no list of edits"))?
-                }
-                None if !map.contains_key("edits") => std::slice::from_ref(value),
-                _ => return Err(invalid("`edits` is no list of edits alone")),
+        Value::Object(map) => match map.get("edits") {
+            None => std::slice::from_ref(value),
+            Some(Value::Array(list)) if has_edits_alone(map) => list,
+            Some(Value::String(text)) if has_edits_alone(map) => {
+                written = serde_json::from_str(text).unwrap_or_default();
+                written.as_array().ok_or_else(|| invalid("`edits` is a text that is no list of edits"))?
             }
-        }
+            Some(_) => return Err(invalid("`edits` is no list of edits alone")),
+        },
         _ => return Err(invalid("the update is neither an edit nor a list of edits")),
     };
     if list.is_empty() {
@@ -304,6 +300,11 @@ fn pairs(value: &Value) -> Result<Vec<Pair>, Refused> {
 pub(super) fn fault(update: &str) -> Option<String> {
     let value: Value = serde_json::from_str(update).ok()?;
     pairs(&value).err().map(|refused| refused.message)
+}
+
+/// Whether nothing but optional fields stands beside a list of edits.
+fn has_edits_alone(map: &Map<String, Value>) -> bool {
+    map.keys().all(|key| key == "edits" || OTHER.contains(&key.as_str()))
 }
 
 fn is_known(key: &str) -> bool {

@@ -131,8 +131,8 @@ pub(super) fn refuse_unread(source: &Source, update: &str, path: Option<&str>) -
     if detect::explicit(&source.text) == Some(format) || format == Format::StringReplace && is_json(&source.text) {
         return Ok(());
     }
-    let fault = Some(format).filter(|format| *format == Format::StringReplace);
-    let why = fault.and_then(|_| string_replace::fault(update)).unwrap_or_else(|| quoted(lines[at]));
+    let fault = if format == Format::StringReplace { string_replace::fault(update) } else { None };
+    let why = fault.unwrap_or_else(|| quoted(lines[at]));
     let message = format!("line {} of the update {what}, and the update could not be read as such: {why}", at + 1);
     let hint = "give the edit alone and whole, with nothing above it, in one format; a whole file that holds such lines needs the format \
          whole_file stated";

@@ -68,8 +68,7 @@ fn loses_its_comma(choice: &Choice<'_>, [gone, comes]: &[Range<usize>; 2]) -> Op
 fn says_it_in_a_comment(choice: &Choice<'_>, part: usize, [gone, comes]: &[Range<usize>; 2]) -> Option<(usize, usize)> {
     let weights = choice.weights;
     let tokens = &choice.parts[part][choice.best[part]].tokens;
-    let line = |line: usize| Some(line).filter(|&line| line < weights.source.line_count());
-    let text = |at: usize| line(at).map(|line| weights.source.line(line));
+    let text = |at: usize| (at < weights.source.line_count()).then(|| weights.source.line(at));
     let above = || gone.start.checked_sub(1);
     let first = comes.clone().next().map(|token| weights.text(token))?;
     let sign = comment_sign(first)?;

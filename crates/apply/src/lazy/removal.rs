@@ -36,7 +36,7 @@ const DIRECTIVES: [&str; 18] = [
 ];
 /// What begins lines that belong to the declaration below them, over several lines too.
 const ABOVE: [&str; 5] = ["@", "#[", "[", "template", "requires"];
-/// So many equal signs in a row head a part of a file.
+/// Four of one sign in a row stand in a line that heads a part of a file.
 const BANNERS: [&str; 4] = ["----", "====", "####", "****"];
 /// Words that begin a block which `end` closes, in languages that have such.
 const CLOSED_BY_END: [&str; 10] =
